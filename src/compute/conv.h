@@ -162,7 +162,7 @@ static inline bool sn_conv_is_depthwise(const int64_t *w, int64_t groups)
 {
     return groups > 1 && w[1] == 1 && w[0] == groups;
 }
-/* Depthwise, or in groups so narrow that they go the same way, by planes (conv_planes.c). */
+/* Depthwise, or in groups so narrow that they go the same way, by planes (conv_groups.c). */
 enum { SN_CONV_MAX_PLANES = 64 };
 bool sn_conv_by_planes(const int64_t *w, int rank, int64_t groups, unsigned block);
 /* Planes of one block of outputs, `index`; `at` are numbers of input blocks. How many; no block has

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Depthwise convolution on blocked tensors, and convolution in narrow groups by planes
- * (conv_planes.c): an item is rows of one block of output channels, which the kernel does with all
+ * (conv_groups.c): an item is rows of one block of output channels, which the kernel does with all
  * borders in one call. Taps of depth are planes, too. An activation that is more than a clip cuts
  * an item into slices, so that it finds them in the first-level cache. Images that are bf16 or f16
  * in memory go through f32 by bands of rows. */

@@ -6,7 +6,7 @@
  *   conv_plain  [out block][kh][kw][channels][block]                          plain input
  *   depthwise   [out block][kd][plane][kh][kw][block]                         by planes
  *
- * Groups narrower than a block go by planes (conv_planes.c), or they are merged until whole blocks
+ * Groups narrower than a block go by planes (conv_groups.c), or they are merged until whole blocks
  * result; the weights between channels of different groups are zero then, and so are those of
  * groups that the last merged one lacks. `arg` is the number of groups. */
 #include <string.h>
@@ -14,35 +14,6 @@
 #include "compute/conv.h"
 #include "compute/packs.h"
 #include "compute/split.h"
-
-bool sn_conv_blocks_of(const int64_t *w, int64_t groups, unsigned block, bool plain_input,
-                       sn_conv_blocks *out)
-{
-    const int64_t b = block, oc = w[0], icg = w[1];
-    if (oc <= 0 || icg <= 0 || groups <= 0 || oc % groups != 0)
-        return false;
-    const int64_t ocg = oc / groups;
-    int64_t merge = 1;
-    if (groups > 1) {
-        if (plain_input)
-            return false;
-        while (merge <= SN_CONV_MAX_MERGE && (merge * icg % b != 0 || merge * ocg % b != 0))
-            merge++;
-        if (merge > SN_CONV_MAX_MERGE)
-            return false;
-    }
-    *out = (sn_conv_blocks){.block = block,
-                            .groups = (groups + merge - 1) / merge,
-                            .group_in = icg,
-                            .group_out = ocg,
-                            .in = merge * icg,
-                            .out = merge * ocg};
-    out->in_blocks = plain_input ? 1 : (out->in + b - 1) / b;
-    out->out_blocks = (out->out + b - 1) / b;
-    out->channels = plain_input ? out->in : b;
-    out->channels_last = plain_input ? out->in : out->in - (out->in_blocks - 1) * b;
-    return true;
-}
 
 /* Taps of the kernel, one to three spatial dims. */
 static int64_t taps_of(const sn_packing *p)

@@ -1,10 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups narrower than a block: the kernel of depthwise convolutions takes a vector of output
- * channels and, for each channel of their groups, a vector of input channels, picked from at most
- * two blocks. A plane is one such vector of every pixel; where the lanes of one channel come from
- * more than two blocks, several planes share them. */
+/* How the channels of groups fall into blocks. Groups narrower than a block go one of two ways:
+ * they are merged until whole blocks result, with zeros between channels of different groups, or
+ * they go by planes. Then the kernel of depthwise convolutions takes a vector of output channels
+ * and, for each channel of their groups, a vector of input channels, picked from at most two
+ * blocks. A plane is one such vector of every pixel; where the lanes of one channel come from more
+ * than two blocks, several planes share them. */
 #include "compute/conv.h"
 #include "compute/split.h"
+
+bool sn_conv_blocks_of(const int64_t *w, int64_t groups, unsigned block, bool plain_input,
+                       sn_conv_blocks *out)
+{
+    const int64_t b = block, oc = w[0], icg = w[1];
+    if (oc <= 0 || icg <= 0 || groups <= 0 || oc % groups != 0)
+        return false;
+    const int64_t ocg = oc / groups;
+    int64_t merge = 1;
+    if (groups > 1) {
+        if (plain_input)
+            return false;
+        while (merge <= SN_CONV_MAX_MERGE && (merge * icg % b != 0 || merge * ocg % b != 0))
+            merge++;
+        if (merge > SN_CONV_MAX_MERGE)
+            return false;
+    }
+    *out = (sn_conv_blocks){.block = block,
+                            .groups = (groups + merge - 1) / merge,
+                            .group_in = icg,
+                            .group_out = ocg,
+                            .in = merge * icg,
+                            .out = merge * ocg};
+    out->in_blocks = plain_input ? 1 : (out->in + b - 1) / b;
+    out->out_blocks = (out->out + b - 1) / b;
+    out->channels = plain_input ? out->in : b;
+    out->channels_last = plain_input ? out->in : out->in - (out->in_blocks - 1) * b;
+    return true;
+}
 
 static int64_t divisor_of(int64_t a, int64_t b) /* the greatest common one */
 {
