@@ -10,14 +10,6 @@ static void norm_params(sn_graph *g, int64_t channels)
     const_f32(g, "var", 1.5f, DIMS(channels));
 }
 
-static int count(const sn_graph *g, const char *op_type)
-{
-    int n = 0;
-    for (const sn_node *k = g->first; k; k = k->next)
-        n += strcmp(k->op_type, op_type) == 0;
-    return n;
-}
-
 /* ------------------------------------------------------------------ behind products */
 
 /* x [5, 7, 6] · w [6, 8] ► Flatten or Reshape ► BatchNormalization ► Reshape ► HardSwish. */
@@ -68,8 +60,8 @@ TEST(normalisation_of_transposed_columns_goes_into_the_product)
     node(g, "BatchNormalization", "y", "c scale shift mean var");
     outputs(g, "y");
     CHECK_OK(finish(m, "product-scales", &p));
-    CHECK_EQ(count(p, "BatchNormalization"), 0);
-    CHECK_EQ(count(p, "Add"), 1);
+    CHECK_EQ(count_ops(p, "BatchNormalization"), 0);
+    CHECK_EQ(count_ops(p, "Add"), 1);
     CHECK_STR(p->outputs.data[0]->name, "y");
     check_same(m, p, 1e-4);
     end_pass_model(m, p);
@@ -123,7 +115,7 @@ TEST(what_others_read_or_what_is_not_per_column_stays_behind_a_product)
             node(g, "MatMul", "other", "x w");
         outputs(g, outs[form]);
         CHECK_OK(finish(m, "product-scales", &p));
-        CHECK_EQ(count(p, "Mul"), 1);
+        CHECK_EQ(count_ops(p, "Mul"), 1);
         check_same(m, p, 0);
         end_pass_model(m, p);
     }
@@ -150,7 +142,7 @@ TEST(normalisation_before_a_product_goes_into_its_weights)
             node(g, "Add", "y", "z b");
         outputs(g, "y");
         CHECK_OK(finish(m, NULL, &p));
-        CHECK_EQ(count(p, "BatchNormalization"), 0);
+        CHECK_EQ(count_ops(p, "BatchNormalization"), 0);
         CHECK_EQ(p->n_live_nodes, 1);
         check_same(m, p, 1e-4);
         end_pass_model(m, p);
@@ -202,7 +194,7 @@ TEST(normalisation_that_two_read_stays_before_them)
     node(g, "MatMul", "z", "n v");
     outputs(g, "y z");
     CHECK_OK(finish(m, "input-scales", &p));
-    CHECK_EQ(count(p, "BatchNormalization"), 1);
+    CHECK_EQ(count_ops(p, "BatchNormalization"), 1);
     end_pass_model(m, p);
 }
 
