@@ -47,6 +47,8 @@ bool sn_act_keeps_zero(const sn_act *act)
         return act->params[0] <= 0.0f && act->params[1] >= 0.0f;
     case SN_ACT_HARD_SIGMOID:
         return act->params[1] <= 0.0f;
+    case SN_ACT_STAR_RELU:
+        return act->params[1] == 0.0f;
     default:
         return true;
     }

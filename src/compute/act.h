@@ -17,7 +17,12 @@
     X(LEAKY_RELU, "LeakyRelu", f32_leaky_relu, 1, 0.01f, 0.0f)                                     \
     X(TANH, "Tanh", f32_tanh, 0, 0.0f, 0.0f)                                                       \
     X(GELU, "Gelu", f32_gelu, 0, 0.0f, 0.0f)                                                       \
-    X(GELU_TANH, "GeluTanh", f32_gelu_tanh, 0, 0.0f, 0.0f)
+    X(GELU_TANH, "GeluTanh", f32_gelu_tanh, 0, 0.0f, 0.0f)                                         \
+    X(ELU, "Elu", f32_elu, 1, 1.0f, 0.0f)                                                          \
+    X(SELU, "Selu", f32_selu, 2, 1.05070102f, 1.67326319f)                                         \
+    X(CELU, "Celu", f32_celu, 1, 1.0f, 0.0f)                                                       \
+    X(MISH, "Mish", f32_mish, 0, 0.0f, 0.0f)                                                       \
+    X(STAR_RELU, "StarRelu", f32_star_relu, 2, 1.0f, 0.0f) /* p0 max(x, 0)² + p1 */
 
 typedef enum sn_act_kind {
     SN_ACT_NONE,

@@ -91,6 +91,57 @@ static void unit(const reorder_call *c, int64_t index)
     }
 }
 
+/* ------------------------------------------------------------------ channels last */
+
+/* Pieces of `lanes` floats from rows of x to rows of y, which end with zeros up to `block`. */
+static void copy_pieces(float *y, int64_t y_row, const float *x, int64_t x_row, int64_t rows,
+                        size_t lanes, size_t block)
+{
+    for (int64_t p = 0; p < rows; p++) {
+        memcpy(y + p * y_row, x + p * x_row, lanes * sizeof *y);
+        for (size_t l = lanes; l < block; l++)
+            y[p * y_row + (int64_t)l] = 0.0f;
+    }
+}
+
+/* Whole blocks: a size that the compiler knows is a few moves of vectors. */
+static void copy_blocks(float *y, int64_t y_row, const float *x, int64_t x_row, int64_t rows,
+                        size_t lanes, size_t block)
+{
+    if (lanes == 16)
+        for (int64_t p = 0; p < rows; p++)
+            memcpy(y + p * y_row, x + p * x_row, 16 * sizeof *y);
+    else if (lanes == 8)
+        for (int64_t p = 0; p < rows; p++)
+            memcpy(y + p * y_row, x + p * x_row, 8 * sizeof *y);
+    else
+        copy_pieces(y, y_row, x, x_row, rows, lanes, block);
+}
+
+/* All channels of a few pixels, so that every line of memory comes once. */
+static int64_t pixels_at_once(const sn_reorder *r)
+{
+    enum { ELEMS = 8192, LEAST = 16 };
+    return sn_max(ELEMS / r->c, LEAST);
+}
+
+static void unit_last(const reorder_call *c, int64_t index)
+{
+    const sn_reorder *r = c->r;
+    const int64_t image = index / c->stretches, step = pixels_at_once(r), block = c->block;
+    const int64_t at = index % c->stretches * step, n = sn_min(r->pixels - at, step);
+    const int64_t last = (image * r->pixels + at) * r->c;
+    for (int64_t cb = 0; cb < c->blocks; cb++) {
+        const int64_t blocked = ((image * c->blocks + cb) * r->pixels + at) * block;
+        const size_t lanes = (size_t)sn_min(block, r->c - cb * block);
+        if (r->to)
+            copy_blocks(c->y + blocked, block, c->x + last + cb * block, r->c, n, lanes,
+                        (size_t)block);
+        else
+            copy_blocks(c->y + last + cb * block, r->c, c->x + blocked, block, n, lanes, lanes);
+    }
+}
+
 typedef struct task_call {
     reorder_call c;
     size_t units, tasks;
@@ -101,7 +152,7 @@ static void task(void *arg, size_t k, int worker)
     const task_call *t = arg;
     (void)worker;
     for (size_t u = sn_split(t->units, t->tasks, k); u < sn_split(t->units, t->tasks, k + 1); u++)
-        unit(&t->c, (int64_t)u);
+        (t->c.r->last ? unit_last : unit)(&t->c, (int64_t)u);
 }
 
 void sn_reorder_run(const sn_reorder *r, uint32_t cpu_flags, const void *x, void *y, sn_pool *pool)
@@ -124,6 +175,10 @@ void sn_reorder_run(const sn_reorder *r, uint32_t cpu_flags, const void *x, void
                          .y = y,
                          .cpu_flags = cpu_flags}};
     t.units = (size_t)(r->n * t.c.blocks * t.c.stretches);
+    if (r->last) {
+        t.c.stretches = sn_ceil_div(r->pixels, pixels_at_once(r));
+        t.units = (size_t)(r->n * t.c.stretches);
+    }
     t.tasks = (size_t)sn_min((int64_t)t.units, (int64_t)sn_pool_threads(pool) * 4);
     sn_pool_run(pool, t.tasks, task, &t);
 }
@@ -132,6 +187,8 @@ const char *sn_reorder_name(const sn_reorder *r, uint32_t cpu_flags)
 {
     const sn_kernels *k = sn_kernels_get(cpu_flags);
     const unsigned block = r->to ? r->to : r->from;
+    if (r->last)
+        return r->to ? "f32_block_last" : "f32_unblock_last";
     if ((r->from && r->to) || block != k->f32_block_geometry.block)
         return "f32_reorder_ref";
     return r->to ? k->f32_block_name : k->f32_unblock_name;

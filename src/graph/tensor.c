@@ -121,6 +121,36 @@ static void scale_row(float *x, int64_t n, double scale)
         x[i] = (float)((double)x[i] * scale);
 }
 
+/* A factor for each element. */
+static void scale_each(float *x, int64_t n, const double *scale)
+{
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        for (int k = 0; k < 16; k++)
+            x[i + k] = (float)((double)x[i + k] * scale[i + k]);
+    for (; i < n; i++)
+        x[i] = (float)((double)x[i] * scale[i]);
+}
+
+/* x: elements [first, first + count) of t. */
+static void scale_elements(const sn_tensor *t, int64_t first, int64_t count, float *x)
+{
+    const int64_t places = t->dims[t->scale_axis];
+    int64_t each = 1; /* elements of one place, side by side */
+    for (int i = t->scale_axis + 1; i < t->rank; i++)
+        each *= t->dims[i];
+    const int64_t run = each == 1 ? places : each;
+    for (int64_t i = 0; i < count;) {
+        const int64_t at = first + i, left = run - at % run;
+        const int64_t n = left < count - i ? left : count - i;
+        if (each == 1)
+            scale_each(x + i, n, t->scale + at % places);
+        else
+            scale_row(x + i, n, t->scale[at / each % places]);
+        i += n;
+    }
+}
+
 /* Rows of all dims from the parts' axis on: each part has its piece of every one. */
 static void read_parts(const sn_tensor *t, int64_t first, int64_t count, uint8_t *dst)
 {
@@ -150,16 +180,8 @@ void sn_tensor_read(const sn_tensor *t, int64_t first, int64_t count, void *dst)
         read_parts(t, first, count, dst);
     else
         memcpy(dst, (const uint8_t *)t->data + (size_t)first * size, (size_t)count * size);
-    if (!t->scale)
-        return;
-    const int64_t each = sn_tensor_count(t) / t->dims[0]; /* not 0: there are elements to scale */
-    float *x = dst;
-    for (int64_t i = 0; i < count;) {
-        const int64_t at = first + i, c = at / each, left = (c + 1) * each - at;
-        const int64_t end = left < count - i ? i + left : count;
-        scale_row(x + i, end - i, t->scale[c]);
-        i = end;
-    }
+    if (t->scale)
+        scale_elements(t, first, count, dst);
 }
 
 sonde_status sn_tensor_make_readable(sn_tensor *t, sn_buffers *buffers, sn_allocator *alloc,
@@ -177,6 +199,7 @@ sonde_status sn_tensor_make_readable(sn_tensor *t, sn_buffers *buffers, sn_alloc
     t->data = b->data;
     t->owner = b;
     t->scale = NULL;
+    t->scale_axis = 0;
     t->parts = NULL;
     return SONDE_OK;
 }

@@ -36,17 +36,18 @@ void sn_buffer_unref(sn_buffer *b);
 typedef struct sn_tensor {
     sn_dtype dtype; /* of the elements in memory */
     sn_layout layout;
-    uint8_t space; /* SN_SPACE_* */
-    uint8_t pack;  /* 0, or an id from compute/packs.inc: data is a packed weight */
+    uint8_t space;      /* SN_SPACE_* */
+    uint8_t pack;       /* 0, or an id from compute/packs.inc: data is a packed weight */
+    uint8_t scale_axis; /* of `scale` */
     int32_t rank;
     int64_t pack_arg;          /* of a packed weight: the argument of its format */
     int64_t dims[SN_MAX_RANK]; /* logical dims, also for blocked and packed tensors */
     void *data;
     size_t bytes;     /* physical size of data */
     sn_buffer *owner; /* NULL: memory of an arena, a mapped file or the caller */
-    /* f32 constants only: NULL, or what every data[c][…] is still to be multiplied by, for each c
-     * of dims[0]. A pass that scales weights leaves this behind, so that they are copied once, when
-     * they are packed. */
+    /* f32 constants only: NULL, or what the elements at each place c of axis `scale_axis` are still
+     * to be multiplied by. A pass that scales weights leaves this behind, so that they are copied
+     * once, when they are packed. */
     const double *scale;
     /* Constants only: NULL, or the tensors this one is made of, not yet put together; data is NULL
      * then. Read and packed like one, so that merged weights need no copy of their own. */

@@ -100,6 +100,12 @@ SN_INLINE sn_v v_mish(sn_v x)
     return v_mul(x, v_div(top, bottom));
 }
 
+SN_INLINE sn_v v_star_relu(sn_v x, sn_v scale, sn_v shift)
+{
+    const sn_v r = v_at_least(x, v_zero());
+    return v_add(v_mul(v_mul(r, r), scale), shift);
+}
+
 /* 1 / (1 + e^-x) from z = e^-|x| <= 1: no overflow, exact tails. */
 SN_INLINE sn_v v_sigmoid(sn_v x)
 {
@@ -261,6 +267,7 @@ UNARY(celu, 1, v_select(v_lt(x, v_zero()), v_mul(p0, v_expm1(v_div(x, p0))), x))
 UNARY(softplus, 0, v_softplus(x))
 UNARY(softsign, 0, v_div(x, v_add(v_set1(1.0f), v_abs(x))))
 UNARY(mish, 0, v_mish(x))
+UNARY(star_relu, 2, v_star_relu(x, p0, p1))
 UNARY(exp, 0, v_exp(x))
 UNARY(log, 0, v_log(x))
 UNARY(sigmoid, 0, v_sigmoid(x))

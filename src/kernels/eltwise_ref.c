@@ -59,10 +59,15 @@ static double gelu_tanh(double x)
     const double root = 0.79788456080286535588; /* sqrt(2 / pi) */
     return x * sigmoid(2.0 * root * (x + 0.044715 * x * x * x));
 }
+static float squared(float x)
+{
+    return x * x;
+}
 
 UNARY(relu, x < 0.0f ? 0.0f : x)
 UNARY(clip, limit(x, p[0], p[1]))
 UNARY(leaky_relu, x < 0.0f ? x * p[0] : x)
+UNARY(star_relu, squared(x < 0.0f ? 0.0f : x) * p[0] + p[1])
 UNARY(exp, (float)exp((double)x))
 UNARY(sigmoid, (float)sigmoid((double)x))
 UNARY(tanh, (float)tanh((double)x))

@@ -21,7 +21,7 @@ bool sn_moves_axes(const sn_node *n)
 {
     return n->n_in >= 1 && n->n_out == 1 && n->in[0].value && n->out[0] &&
            (sn_node_is(n, "Reshape") || sn_node_is(n, "Transpose") || sn_node_is(n, "Squeeze") ||
-            sn_node_is(n, "Unsqueeze"));
+            sn_node_is(n, "Unsqueeze") || sn_node_is(n, "Flatten"));
 }
 
 bool sn_atoms_begin(sn_atoms *a, const sn_type *t)
@@ -234,6 +234,23 @@ static bool apply_unsqueeze(sn_atoms *a, const sn_node *n)
     return k == n->in[0].value->fact.type.rank;
 }
 
+/* The axes before `axis` become one, those behind it another. */
+static bool apply_flatten(sn_atoms *a, const sn_node *n)
+{
+    int64_t axis = sn_node_attr_int(n, "axis", 1);
+    sn_axes made = {.rank = 2};
+    axis += axis < 0 ? a->to.rank : 0;
+    if (axis < 0 || axis > a->to.rank)
+        return false;
+    for (int i = 0; i < a->to.rank; i++) {
+        sn_axis *x = &made.axis[i >= axis];
+        for (int k = 0; k < a->to.axis[i].n; k++)
+            x->atom[x->n++] = a->to.axis[i].atom[k];
+    }
+    a->to = made;
+    return true;
+}
+
 bool sn_atoms_apply(sn_atoms *a, const sn_node *n)
 {
     int64_t perm[SN_MAX_RANK];
@@ -245,6 +262,8 @@ bool sn_atoms_apply(sn_atoms *a, const sn_node *n)
         return apply_squeeze(a, n);
     if (sn_node_is(n, "Unsqueeze"))
         return apply_unsqueeze(a, n);
+    if (sn_node_is(n, "Flatten"))
+        return apply_flatten(a, n);
     if (!sn_transpose_perm(n, a->to.rank, perm))
         return false;
     const sn_axes old = a->to;

@@ -30,15 +30,20 @@ static double param(const sn_node *bn, uint32_t i, int64_t c)
     return (double)sn_read_f32(bn->in[i].value->fact.data, c);
 }
 
+bool sn_batchnorm_channel(const sn_node *bn, int64_t c, double *scale, double *shift)
+{
+    const double var = param(bn, 4, c) + (double)sn_node_attr_float(bn, "epsilon", 1e-5f);
+    if (!(var > 0.0))
+        return false;
+    *scale = param(bn, 1, c) / sqrt(var);
+    *shift = param(bn, 2, c) - param(bn, 3, c) * *scale;
+    return true;
+}
+
 bool sn_batchnorm_factors(const sn_node *bn, int64_t channels, double *scale, double *shift)
 {
-    double epsilon = (double)sn_node_attr_float(bn, "epsilon", 1e-5f);
-    for (int64_t c = 0; c < channels; c++) {
-        double var = param(bn, 4, c) + epsilon;
-        if (!(var > 0.0))
+    for (int64_t c = 0; c < channels; c++)
+        if (!sn_batchnorm_channel(bn, c, &scale[c], &shift[c]))
             return false;
-        scale[c] = param(bn, 1, c) / sqrt(var);
-        shift[c] = param(bn, 2, c) - param(bn, 3, c) * scale[c];
-    }
     return true;
 }

@@ -10,5 +10,7 @@ bool sn_batchnorm_is_constant(const sn_node *bn, int64_t channels);
 /* y = scale x + shift. False: a variance that has no root; such a model keeps its node and its NaN.
  */
 bool sn_batchnorm_factors(const sn_node *bn, int64_t channels, double *scale, double *shift);
+/* The same of one channel. */
+bool sn_batchnorm_channel(const sn_node *bn, int64_t c, double *scale, double *shift);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conv ► BatchNormalization with constant statistics: the normalisation is a scale and a shift per
- * channel, which the convolution's weights and bias can carry. */
+/* Conv or ConvTranspose ► BatchNormalization with constant statistics: the normalisation is a scale
+ * and a shift per channel, which the convolution's weights and bias can carry. */
 #include "passes/batchnorm.h"
 #include "passes/rewrite.h"
 
@@ -23,7 +23,7 @@ static sonde_status fold(sn_graph *g, sn_pass_env *env, sn_node *conv, sn_node *
 static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 {
     sn_graph_each (conv, g) {
-        int64_t channels = sn_node_is(conv, "Conv") ? sn_conv_channels(conv) : 0;
+        int64_t channels = sn_node_is_internal(conv, "FusedConv") ? 0 : sn_conv_channels(conv);
         sn_node *bn = channels && conv->out[0] ? sn_value_only_reader(conv->out[0]) : NULL;
         bool done;
         if (!bn || bn->in[0].value != conv->out[0] || !sn_batchnorm_is_constant(bn, channels))

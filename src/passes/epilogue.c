@@ -25,7 +25,7 @@ bool sn_clip_bounds(const sn_node *n, float p[2])
 /* An activation that is one node. */
 static bool match_unary(sn_node *n, const sn_value *v, sn_epilogue *e)
 {
-    static const char *const plain[] = {"Relu", "Sigmoid", "HardSwish", "Tanh"};
+    static const char *const plain[] = {"Relu", "Sigmoid", "HardSwish", "Tanh", "Mish"};
     if (n->n_in < 1 || n->in[0].value != v || n->n_out != 1)
         return false;
     e->n_params = 0;
@@ -45,6 +45,15 @@ static bool match_unary(sn_node *n, const sn_value *v, sn_epilogue *e)
         e->activation = "LeakyRelu";
         e->params[0] = sn_node_attr_float(n, "alpha", 0.01f);
         e->n_params = 1;
+    } else if (sn_node_is(n, "Elu") || sn_node_is(n, "Celu")) {
+        e->activation = n->op_type;
+        e->params[0] = sn_node_attr_float(n, "alpha", 1.0f);
+        e->n_params = 1;
+    } else if (sn_node_is(n, "Selu")) {
+        e->activation = "Selu";
+        e->params[0] = sn_node_attr_float(n, "gamma", 1.05070102214813232421875f);
+        e->params[1] = sn_node_attr_float(n, "alpha", 1.67326319217681884765625f);
+        e->n_params = 2;
     } else if (sn_node_is(n, "Swish")) {
         e->activation = "Silu";
         e->params[0] = sn_node_attr_float(n, "alpha", 1.0f);
@@ -81,6 +90,52 @@ static bool match_gate(const sn_value *v, sn_epilogue *e)
     e->n_params = 0;
     e->nodes[e->n_nodes++] = gate;
     e->nodes[e->n_nodes++] = mul;
+    return true;
+}
+
+/* The node that squares v and nothing else reads v. */
+static sn_node *squares(const sn_value *v)
+{
+    float exponent;
+    if (v->n_outputs || !v->n_uses)
+        return NULL;
+    sn_node *n = v->uses->node;
+    if (v->n_uses == 1 && sn_node_is(n, "Pow") && n->n_in == 2 && n->in[0].value == v &&
+        sn_value_scalar_f32(n->in[1].value, &exponent) && exponent == 2.0f)
+        return n;
+    const bool twice = v->n_uses == 2 && v->uses->next->node == n;
+    return twice && sn_node_is(n, "Mul") && n->n_in == 2 ? n : NULL;
+}
+
+/* The one number that the only reader of v, of that type, multiplies it by or adds. */
+static sn_node *by_number(const sn_value *v, const char *op_type, float *number)
+{
+    sn_node *n = sn_value_only_reader(v);
+    return n && sn_node_is(n, op_type) && n->out[0]->fact.type.rank == v->fact.type.rank &&
+                   sn_value_scalar_f32(sn_node_other_input(n, v), number)
+               ? n
+               : NULL;
+}
+
+/* s · Relu(x)² + b, with or without the two numbers (StarReLU, squared ReLU). */
+static bool match_star_relu(sn_node *relu, const sn_value *v, sn_epilogue *e)
+{
+    sn_node *square =
+        sn_node_is(relu, "Relu") && relu->in[0].value == v ? squares(relu->out[0]) : NULL;
+    if (!square || square->out[0]->fact.type.rank != v->fact.type.rank)
+        return false;
+    e->nodes[e->n_nodes++] = relu;
+    e->nodes[e->n_nodes++] = square;
+    e->params[0] = 1.0f;
+    e->params[1] = 0.0f;
+    e->n_params = 2;
+    sn_node *last = by_number(square->out[0], "Mul", &e->params[0]);
+    if (last)
+        e->nodes[e->n_nodes++] = last;
+    last = by_number(e->nodes[e->n_nodes - 1]->out[0], "Add", &e->params[1]);
+    if (last)
+        e->nodes[e->n_nodes++] = last;
+    e->activation = e->shown = "StarRelu";
     return true;
 }
 
@@ -128,7 +183,7 @@ void sn_epilogue_match(const sn_node *n, const uint32_t *order,
         v = next->out[0];
         next = sn_value_only_reader(v);
     }
-    if ((next && match_unary(next, v, e)) || match_gate(v, e))
+    if ((next && (match_star_relu(next, v, e) || match_unary(next, v, e))) || match_gate(v, e))
         return;
     e->activation = e->shown = "";
     e->n_params = 0;

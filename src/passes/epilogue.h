@@ -6,7 +6,7 @@
 
 #include "passes/rewrite.h"
 
-enum { SN_EPILOGUE_NODES = 4 }; /* Add, and at most two nodes of an activation */
+enum { SN_EPILOGUE_NODES = 5 }; /* Add, and at most four nodes of an activation */
 
 typedef struct sn_epilogue {
     sn_node *nodes[SN_EPILOGUE_NODES]; /* in order; the last one makes the result */

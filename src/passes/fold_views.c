@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A chain of Reshape, Transpose, Squeeze and Unsqueeze does no more than one Transpose between two
- * Reshapes, often less: attention as PyTorch writes it goes [T, B, C] ► [T, B·h, d] ► [B·h, T, d] ►
- * [B, h, T, d] where one Reshape and one Transpose do. */
+/* A chain of Reshape, Transpose, Squeeze, Unsqueeze and Flatten does no more than one Transpose
+ * between two Reshapes, often less: attention as PyTorch writes it goes [T, B, C] ► [T, B·h, d] ►
+ * [B·h, T, d] ► [B, h, T, d] where one Reshape and one Transpose do. */
 #include "passes/axes.h"
 
 enum { MAX_CHAIN = 12 };

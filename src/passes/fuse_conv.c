@@ -2,8 +2,7 @@
 /* What follows a convolution and can be done while its result is in registers: a constant added or
  * multiplied per channel goes into weights and bias, a residual and an activation into the node,
  * which becomes sonde.FusedConv. */
-#include <string.h>
-
+#include "passes/affine.h"
 #include "passes/epilogue.h"
 
 static bool is_candidate(const sn_node *n)
@@ -13,23 +12,7 @@ static bool is_candidate(const sn_node *n)
            sn_value_is_dtype(n->out[0], SONDE_DTYPE_F32);
 }
 
-/* A constant that broadcasts along channels only: its one axis of `channels` elements stands where
- * the channels are (axis 1 of `rank`), or it has one element. */
-static const sn_tensor *per_channel(const sn_value *c, int32_t rank, int64_t channels, bool *scalar)
-{
-    if (!c || !sn_value_is_const(c) || c->fact.data->dtype != SONDE_DTYPE_F32 ||
-        !sn_tensor_is_plain(c->fact.data) || c->fact.data->rank > rank)
-        return NULL;
-    const sn_tensor *t = c->fact.data;
-    int64_t n = sn_tensor_count(t);
-    int axis = 1 - (rank - t->rank); /* of the channels in t */
-    *scalar = n == 1;
-    if (n == 1 || (n == channels && axis >= 0 && t->dims[axis] == channels))
-        return t;
-    return NULL;
-}
-
-/* Conv ► Add or Mul with a constant per channel. */
+/* Conv ► Add, Sub, Mul or Div with a constant per channel. */
 static sonde_status absorb_constant(sn_graph *g, sn_pass_env *env, sn_node *conv, bool *done)
 {
     sn_node *next = sn_value_only_reader(conv->out[0]);
@@ -37,25 +20,19 @@ static sonde_status absorb_constant(sn_graph *g, sn_pass_env *env, sn_node *conv
     *done = false;
     if (!next || !channels || conv->out[0]->fact.type.rank < 3)
         return SONDE_OK;
-    bool add = sn_node_is(next, "Add"), scalar;
-    if (!add && !sn_node_is(next, "Mul"))
-        return SONDE_OK;
-    const sn_value *constant = sn_node_other_input(next, conv->out[0]);
-    const sn_tensor *values =
-        per_channel(constant, conv->out[0]->fact.type.rank, channels, &scalar);
-    if (!values)
+    const sn_affine kind = sn_affine_of(next, conv->out[0], 1, channels);
+    if (!kind)
         return SONDE_OK;
     size_t bytes = (size_t)channels * 2 * sizeof(double);
-    double *scale = sn_alloc(g->alloc, bytes);
+    double *scale = sn_alloc_zero(g->alloc, bytes);
     if (!scale)
         return sn_fail_memory(env->err, bytes);
     double *shift = scale + channels;
-    for (int64_t c = 0; c < channels; c++) {
-        double x = (double)sn_read_f32(values, scalar ? 0 : c);
-        scale[c] = add ? 1.0 : x;
-        shift[c] = add ? x : 0.0;
-    }
-    sonde_status st = sn_conv_scale_shift(g, env, conv, add ? NULL : scale, shift, constant, done);
+    for (int64_t c = 0; c < channels; c++)
+        scale[c] = 1.0;
+    sn_affine_join(next, conv->out[0], channels, scale, shift);
+    sonde_status st = sn_conv_scale_shift(g, env, conv, kind == SN_AFFINE_SHIFT ? NULL : scale,
+                                          shift, sn_affine_shown(next, conv->out[0]), done);
     sn_free(g->alloc, scale, bytes);
     if (st != SONDE_OK || !*done)
         return st;

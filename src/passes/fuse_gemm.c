@@ -96,23 +96,19 @@ static bool match_factor(const sn_node *n, double *factor)
     return true;
 }
 
-/* Weights times a number, which nobody multiplies before they are packed. */
 static sonde_status scale_weights(sn_graph *g, sn_pass_env *env, sn_node *n, double factor)
 {
     const sn_tensor *w = n->in[1].value->fact.data;
-    sn_tensor *t = SN_NEW(g->arena, sn_tensor);
-    double *scale = SN_NEW_N(g->arena, double, (size_t)w->dims[0]);
-    sn_value *v;
-    if (!t || !scale)
-        return sn_fail_memory(env->err, (size_t)w->dims[0] * sizeof *scale);
-    for (int64_t i = 0; i < w->dims[0]; i++)
-        scale[i] = factor * (w->scale ? w->scale[i] : 1.0);
-    *t = *w;
-    t->scale = scale;
-    SN_TRY(sn_graph_add_constant(g, "", t, &v, env->err));
-    sn_value_show_as(v, n->in[1].value);
-    sn_node_set_input(n, 1, v);
-    return SONDE_OK;
+    const int axis = w->scale ? w->scale_axis : 0;
+    const size_t bytes = (size_t)w->dims[axis] * sizeof(double);
+    double *scale = sn_alloc(g->alloc, bytes);
+    if (!scale)
+        return sn_fail_memory(env->err, bytes);
+    for (int64_t i = 0; i < w->dims[axis]; i++)
+        scale[i] = factor;
+    const sonde_status st = sn_pass_scale_weights(g, env, n, 1, axis, scale);
+    sn_free(g->alloc, scale, bytes);
+    return st;
 }
 
 static sonde_status scale_addend(sn_graph *g, sn_pass_env *env, sn_node *n, double factor)

@@ -69,13 +69,24 @@ sonde_status sn_node_share_constants(sn_graph *g, sn_node *n, uint32_t *changes,
  * absent. */
 sonde_status sn_node_prune_captures(sn_graph *g, sn_node *n, uint32_t *changes, sonde_error *err);
 
+/* Input i of n, constant weights, becomes one whose elements at each place c of `axis` are times
+ * scale[c]. */
+sonde_status sn_pass_scale_weights(sn_graph *g, sn_pass_env *env, sn_node *n, uint32_t i, int axis,
+                                   const double *scale);
 /* Convolution n (constant weights) followed by a scale and a shift per output channel, done to
  * its weights and bias instead. `scale` may be NULL; `from` is the tensor the shift comes from, for
  * the name of the bias. *done = false: not possible, nothing changed. */
 sonde_status sn_conv_scale_shift(sn_graph *g, sn_pass_env *env, sn_node *n, const double *scale,
                                  const double *shift, const sn_value *from, bool *done);
-/* Output channels when n is a Conv or FusedConv whose weights (sn_value_is_weight) are constant;
- * else 0. */
+/* Output channels when n is a Conv, FusedConv or ConvTranspose whose weights (sn_value_is_weight)
+ * are constant and have an axis of them; else 0. */
 int64_t sn_conv_channels(const sn_node *n);
+/* The same of the input x · scale[c] + shift[c] in place of x; `shift` may be NULL, and has to be
+ * where the convolution pads. */
+sonde_status sn_conv_scale_input(sn_graph *g, sn_pass_env *env, sn_node *n, const double *scale,
+                                 const double *shift, const sn_value *from, bool *done);
+/* Input channels of a Conv of f32 with constant weights, all in one group or each in its own; else
+ * 0. */
+int64_t sn_conv_input_channels(const sn_node *n);
 
 #endif

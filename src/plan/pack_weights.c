@@ -293,6 +293,7 @@ static sonde_status copy_as_packed(packer *k, const pack_job *job, const sn_tens
     copy->bytes = (size_t)n * sn_dtype_bytes(copy->dtype);
     copy->owner = b;
     copy->scale = NULL;
+    copy->scale_axis = 0;
     copy->parts = NULL;
     return SONDE_OK;
 }
@@ -436,8 +437,10 @@ static void add_content(packer *k, const sn_tensor *t)
     enum { SAMPLE = 64 };
     const sn_model *m = k->root->model;
     const uint8_t *p = t->data;
-    if (t->scale)
-        sn_weights_key_add(&k->key, t->scale, (size_t)t->dims[0] * sizeof *t->scale);
+    if (t->scale) {
+        sn_weights_key_add(&k->key, &t->scale_axis, sizeof t->scale_axis);
+        sn_weights_key_add(&k->key, t->scale, (size_t)t->dims[t->scale_axis] * sizeof *t->scale);
+    }
     if (t->parts) {
         sn_weights_key_add(&k->key, &t->parts->axis, sizeof t->parts->axis);
         for (size_t i = 0; i < t->parts->n; i++)

@@ -252,6 +252,34 @@ TEST(layout_there_and_back_is_the_same_tensor)
     }
 }
 
+TEST(blocks_are_made_of_channels_last_and_taken_apart_again)
+{
+    for (int i = 0; i < 60; i++) {
+        const unsigned block = test_rand() % 2 ? 8 : 16;
+        sn_reorder r = {.n = test_between(1, 3),
+                        .c = test_between(1, 70),
+                        .pixels = test_between(1, 900),
+                        .to = block,
+                        .last = true};
+        const size_t count = (size_t)(r.n * r.c * r.pixels);
+        const size_t all = (size_t)(r.n * ((r.c + block - 1) / block * block) * r.pixels);
+        float *plain = random_floats(count), *last = random_floats(count);
+        float *b = random_floats(all), *y = random_floats(count);
+        for (int64_t n = 0; n < r.n; n++)
+            for (int64_t c = 0; c < r.c; c++)
+                for (int64_t p = 0; p < r.pixels; p++)
+                    last[(n * r.pixels + p) * r.c + c] = plain[(n * r.c + c) * r.pixels + p];
+        float *want = to_blocked(plain, r.n, r.c, r.pixels, block);
+        sn_reorder_run(&r, 0, last, b, NULL);
+        CHECK(memcmp(want, b, all * sizeof *b) == 0);
+        r.from = block;
+        r.to = 0;
+        sn_reorder_run(&r, 0, b, y, NULL);
+        CHECK(memcmp(last, y, count * sizeof *y) == 0);
+        free(plain), free(last), free(b), free(y), free(want);
+    }
+}
+
 TEST(a_reorder_converts_16_bit_floats_as_two_steps_do)
 {
     for (const level *lv = levels(); lv->name; lv++) {

@@ -59,7 +59,8 @@ TEST(normalisation_of_a_value_read_twice_stays)
 TEST(every_activation_goes_into_the_convolution)
 {
     static const char *const acts[] = {"Relu",        "Sigmoid", "HardSwish", "LeakyRelu",
-                                       "HardSigmoid", "Clip",    "Tanh"};
+                                       "HardSigmoid", "Clip",    "Tanh",      "Elu",
+                                       "Selu",        "Celu",    "Mish"};
     for (size_t i = 0; i < sizeof acts / sizeof acts[0]; i++) {
         sn_model *m = image_model(0, 3, 6, 5);
         sn_graph *g = m->graph, *p = NULL;
@@ -67,6 +68,8 @@ TEST(every_activation_goes_into_the_convolution)
         scalar_f32(g, "lo", -0.5f);
         scalar_f32(g, "hi", 0.75f);
         sn_node *a = node(g, acts[i], "y", strcmp(acts[i], "Clip") ? "c" : "c lo hi");
+        if (strcmp(acts[i], "Mish") == 0)
+            a->opset = 18;
         if (strcmp(acts[i], "LeakyRelu") == 0)
             attr_float(g, a, "alpha", 0.3f);
         outputs(g, "y");
@@ -76,6 +79,38 @@ TEST(every_activation_goes_into_the_convolution)
         CHECK_STR(p->first->post_op, acts[i]);
         CHECK_STR(text_attr(p->first, "activation"), acts[i]);
         CHECK_STR(m->origins.list.data[p->first->anchor].op_type, "Conv");
+        check_same(m, p, 1e-4);
+        end_pass_model(m, p);
+    }
+}
+
+/* s · Relu(x)² + b, of which either number may be missing, and the square a Pow or a Mul. */
+TEST(a_squared_relu_with_scale_and_shift_is_an_activation)
+{
+    for (int form = 0; form < 16; form++) {
+        const bool pow = form & 1, scale = form & 2, shift = form & 4, product = form & 8;
+        sn_model *m = product ? pass_model(0) : image_model(0, 3, 6, 5);
+        sn_graph *g = m->graph, *p = NULL;
+        if (product) {
+            typed_input(g, "x", SONDE_DTYPE_F32, DIMS(2, 5, 6));
+            const_f32(g, "w", 0, DIMS(6, 7));
+            node(g, "MatMul", "c", "x w");
+        } else {
+            conv(g, "c", "x", 5, 3, true);
+        }
+        scalar_f32(g, "two", 2);
+        scalar_f32(g, "s", 0.875f);
+        scalar_f32(g, "b", -0.375f);
+        node(g, "Relu", "r", "c");
+        node(g, pow ? "Pow" : "Mul", scale || shift ? "q" : "y", pow ? "r two" : "r r");
+        if (scale)
+            node(g, "Mul", shift ? "t" : "y", "s q");
+        if (shift)
+            node(g, "Add", "y", scale ? "t b" : "q b");
+        outputs(g, "y");
+        CHECK_OK(finish(m, product ? "fuse-gemm" : "fuse-conv", &p));
+        CHECK_EQ(p->n_live_nodes, 1);
+        CHECK_STR(text_attr(p->first, "activation"), "StarRelu");
         check_same(m, p, 1e-4);
         end_pass_model(m, p);
     }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that are one strided copy of their input: Transpose, DepthToSpace, SpaceToDepth,
- * Expand, Tile. Each says its dims and strides when it is bound; running is the copy engine alone.
- */
+ * Expand, Tile. Each says its dims and strides when it is bound; running is the copy engine alone,
+ * or, where a Transpose makes or takes an image in blocks, the driver that changes layouts. */
 #include <string.h>
 
+#include "compute/reorder.h"
 #include "ops/shared/data_movement.h"
+#include "ops/shared/layouts.h"
 
 /* The bound form of all of them: a copy from input 0 to output 0. */
 static sonde_status bind_copy(sn_bind *b, int rank, const int64_t *dims, const ptrdiff_t *src)
@@ -34,6 +36,11 @@ typedef struct transpose_params {
     int n; /* -1: reverse the axes */
     int8_t perm[SN_MAX_RANK];
 } transpose_params;
+
+typedef struct image_bound {
+    sn_reorder r;
+    uint32_t cpu_flags;
+} image_bound;
 
 static sonde_status prepare_transpose(sn_prep *p)
 {
@@ -73,10 +80,75 @@ static sonde_status infer_transpose(sn_infer *c)
     return sn_infer_bounded(c, 0, x.dtype, dims, x.rank);
 }
 
+/* Which of the two that go between channels last and images it is. */
+typedef enum image_move { NO_IMAGE, FROM_LAST, TO_LAST, EITHER } image_move;
+
+static image_move image_move_of(const transpose_params *r)
+{
+    bool from = r->n >= 3, to = r->n >= 3; /* lines of three dims: both */
+    for (int i = 0; i < r->n; i++) {
+        from &= r->perm[i] == (i == 0 ? 0 : i == 1 ? r->n - 1 : i - 1);
+        to &= r->perm[i] == (i == 0 ? 0 : i == r->n - 1 ? 1 : i + 1);
+    }
+    return from && to ? EITHER : from ? FROM_LAST : to ? TO_LAST : NO_IMAGE;
+}
+
+/* Made by a convolution, v has its channels second. */
+static bool is_of_convolution(const sn_value *v)
+{
+    const sn_node *n = v->producer;
+    return n && (strcmp(n->op_type, "Conv") == 0 || strcmp(n->op_type, "FusedConv") == 0);
+}
+
+/* It writes or reads an image in blocks as easily as a plain one. */
+static const sn_op_signature *transpose_blocks(const sn_node *n, const void *params, int block)
+{
+    static const sn_op_signature makes = {.in = {SN_PORT_NATIVE}, .out = SN_PORT_SAME};
+    static const sn_op_signature takes = {.in = {SN_PORT_ANY}, .out = SN_PORT_NATIVE};
+    const image_move move = image_move_of(params);
+    (void)block;
+    if (move == NO_IMAGE || !sn_value_is_image(n->in[0].value) || n->in[0].value->fact.data)
+        return NULL;
+    if (move == EITHER)
+        return is_of_convolution(n->in[0].value) ? &takes : &makes;
+    return move == FROM_LAST ? &makes : &takes;
+}
+
+static sonde_status run_image(const sn_step *s, sn_frame *f)
+{
+    const image_bound *k = s->bound;
+    sn_reorder_run(&k->r, k->cpu_flags, sn_in(s, f, 0)->data, sn_out(s, f, 0)->data, f->pool);
+    return SONDE_OK;
+}
+
+/* One side has blocks. */
+static sonde_status bind_image(sn_bind *b)
+{
+    const sn_type *image = sn_fact_block(b->in[0]) ? &b->in[0]->type : &b->out[0].type;
+    image_bound *k = SN_NEW(b->arena, image_bound);
+    if (!k)
+        return sn_fail_memory(b->err, sizeof *k);
+    *k = (image_bound){.r = {.n = image->dims[0],
+                             .c = image->dims[1],
+                             .pixels = 1,
+                             .from = sn_fact_block(b->in[0]),
+                             .to = sn_fact_block(&b->out[0]),
+                             .last = true},
+                       .cpu_flags = b->cpu_flags};
+    for (int i = 2; i < image->rank; i++)
+        k->r.pixels *= image->dims[i];
+    b->bound = k;
+    b->run = run_image;
+    b->kernel = sn_reorder_name(&k->r, b->cpu_flags);
+    return SONDE_OK;
+}
+
 static sonde_status bind_transpose(sn_bind *b)
 {
     const transpose_params *r = b->params;
     const sn_type *x = &b->in[0]->type;
+    if (sn_fact_block(b->in[0]) || sn_fact_block(&b->out[0]))
+        return bind_image(b);
     ptrdiff_t strides[SN_MAX_RANK], src[SN_MAX_RANK];
     sn_dense_strides(x->dims, x->rank, strides);
     for (int i = 0; i < x->rank; i++)
@@ -87,7 +159,7 @@ static sonde_status bind_transpose(sn_bind *b)
 const sn_op sn_op_transpose[] = {
     {SN_OP_HEAD("Transpose", 1, 0, 1, 1, 1, 1), .params_size = sizeof(transpose_params),
      .prepare = prepare_transpose, .infer = infer_transpose, .bind = bind_transpose,
-     .run = run_copy, .half = SN_HALF_MOVED, .types = SN_ALL_TYPES},
+     .run = run_copy, .half = SN_HALF_MOVED, .in_blocks = transpose_blocks, .types = SN_ALL_TYPES},
     {.name = NULL}};
 
 /* ------------------------------------------------------------------ DepthToSpace, SpaceToDepth */

@@ -17,7 +17,7 @@ enum { FEW_OUTPUTS = 8 };
 /* Zeros stay zeros under these factors. */
 static bool scale_is_finite(const sn_tensor *t)
 {
-    for (int64_t i = 0; t->scale && i < t->dims[0]; i++)
+    for (int64_t i = 0; t->scale && i < t->dims[t->scale_axis]; i++)
         if (!isfinite(t->scale[i]))
             return false;
     return true;
