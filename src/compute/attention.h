@@ -40,6 +40,7 @@ typedef enum sn_attention_hide {
 typedef struct sn_attention_desc {
     sonde_dtype dtype;              /* F32 or F64, of everything below that is not an integer */
     int64_t batch, heads, kv_heads; /* heads is a multiple of kv_heads */
+    int64_t windows;                /* a batch is so many for the masks (0: one) */
     int64_t q_len, kv_len, head, v_head;
     /* Strides over batch, head, position, in elements; a head's row is contiguous. */
     ptrdiff_t q[3], k[3], v[3], y[3];
@@ -77,10 +78,11 @@ typedef struct sn_attention_plan {
 } sn_attention_plan;
 
 /* A mask over [batch, head, query, key]; strides in elements, 0 where it is repeated. Keys from
- * `len` on are masked out. */
+ * `len` on are masked out. With windows, batch b is window b % windows of b / windows. */
 typedef struct sn_attention_mask {
     const void *data; /* NULL: none */
     ptrdiff_t stride[4];
+    ptrdiff_t window; /* stride over windows */
     int64_t len;
 } sn_attention_mask;
 
@@ -89,6 +91,8 @@ typedef struct sn_attention_args {
     void *y;
     void *qk;               /* dense [batch, heads, q_len, kv_len], or NULL */
     sn_attention_mask bias; /* dtype: added to the scores */
+    sn_attention_mask more; /* dtype: added, too; F32 only, and beside a bias */
+    const float *scales;    /* per head, times the scale; F32 only; NULL: none */
     sn_attention_mask keep; /* uint8: where it equals `hidden`, desc.hide happens to the score */
     uint8_t hidden;         /* 0 or 1; elements of the mask are one of these */
     double filter;          /* -inf: masked out */
@@ -104,6 +108,14 @@ sonde_status sn_attention_plan_make(sn_attention_plan *p, const sn_attention_des
 void sn_attention_run(const sn_attention_plan *p, const sn_attention_args *a, void *workspace,
                       sn_pool *pool);
 
+/* Element of a mask for key j of query i. */
+static inline ptrdiff_t sn_attention_mask_at(const sn_attention_desc *d, const sn_attention_mask *m,
+                                             int64_t b, int64_t h, int64_t i, int64_t j)
+{
+    const int64_t windows = d->windows > 1 ? d->windows : 1;
+    return b / windows * m->stride[0] + b % windows * m->window + h * m->stride[1] +
+           i * m->stride[2] + j * m->stride[3];
+}
 /* Keys [*lo, *hi) that query i of batch b may see by range, causality and window. */
 static inline void sn_attention_range(const sn_attention_desc *d, const sn_attention_args *a,
                                       int64_t b, int64_t i, int64_t *lo, int64_t *hi)

@@ -97,10 +97,12 @@ static void product(const sn_attention_plan *p, const float *x, ptrdiff_t x_row,
 }
 
 /* ------------------------------------------------------------------ one row of scores */
-static const void *mask_row(const sn_attention_mask *m, size_t elem, int64_t b, int64_t h,
-                            int64_t i, int64_t j)
+static const void *mask_row(const sn_attention_desc *d, const sn_attention_mask *m, size_t elem,
+                            int64_t b, int64_t h, int64_t i, int64_t j)
 {
-    const ptrdiff_t at = b * m->stride[0] + h * m->stride[1] + i * m->stride[2] + j * m->stride[3];
+    if (!m->data)
+        return NULL;
+    const ptrdiff_t at = sn_attention_mask_at(d, m, b, h, i, j);
     return (const uint8_t *)m->data + at * (ptrdiff_t)elem;
 }
 
@@ -117,14 +119,20 @@ static void hide(const sn_attention_plan *p, const sn_attention_args *a, const u
 
 /* What is left to be done to a row of products when its exponentials are taken. */
 typedef struct row_rest {
-    const float *bias;
+    const float *bias, *more;
     float scale;
 } row_rest;
 
-/* A bias over the keys that can be added then: there is none, or it is contiguous. */
+/* What is added over the keys can be added then: there is nothing, or it is contiguous. */
 static bool bias_is_plain(const sn_attention_args *a)
 {
-    return !a->bias.data || a->bias.stride[3] == 1;
+    return (!a->bias.data || a->bias.stride[3] == 1) && (!a->more.data || a->more.stride[3] == 1);
+}
+
+static void add_bias(float *s, const float *bias, ptrdiff_t step, int64_t n)
+{
+    for (int64_t t = 0; t < n && bias; t++)
+        s[t] += bias[t * step];
 }
 
 /* Products of query i with keys j … j + n - 1 (all below the masks' ends) ► scores, as far as the
@@ -134,11 +142,13 @@ static row_rest finish_scores(const sn_attention_plan *p, const sn_attention_arg
 {
     const sn_attention_desc *d = &p->d;
     const sn_kernels *k = p->kernels;
-    const float scale = (float)d->scale, cap = (float)d->softcap;
-    const float *bias = a->bias.data ? mask_row(&a->bias, sizeof(float), b, h, i, j) : NULL;
-    const uint8_t *keep = a->keep.data ? mask_row(&a->keep, 1, b, h, i, j) : NULL;
+    const float scale = (float)d->scale * (a->scales ? a->scales[h] : 1.0f);
+    const float cap = (float)d->softcap;
+    const float *bias = mask_row(d, &a->bias, sizeof(float), b, h, i, j);
+    const float *more = mask_row(d, &a->more, sizeof(float), b, h, i, j);
+    const uint8_t *keep = mask_row(d, &a->keep, 1, b, h, i, j);
     if (!keep && !(cap > 0) && bias_is_plain(a))
-        return (row_rest){bias, scale};
+        return (row_rest){bias, more, scale};
     k->f32_mul(s, s, &scale, (size_t)n, SN_BINARY_VS);
     if (cap > 0) {
         const float inv = 1.0f / cap;
@@ -149,11 +159,11 @@ static row_rest finish_scores(const sn_attention_plan *p, const sn_attention_arg
     const bool first = keep && d->hide == SN_ATTENTION_FILL_FIRST;
     if (first)
         hide(p, a, keep, s, n);
-    for (int64_t t = 0; t < n && bias; t++)
-        s[t] = s[t] + bias[t * a->bias.stride[3]];
+    add_bias(s, bias, a->bias.stride[3], n);
+    add_bias(s, more, a->more.stride[3], n);
     if (keep && !first)
         hide(p, a, keep, s, n);
-    return (row_rest){NULL, 1.0f};
+    return (row_rest){NULL, NULL, 1.0f};
 }
 
 typedef struct row_state {
@@ -162,13 +172,15 @@ typedef struct row_state {
 } row_state;
 
 static void take_exponentials(const sn_attention_plan *p, row_state st, float *s, row_rest rest,
-                              ptrdiff_t bias_row, int64_t first, int64_t rows, int64_t n)
+                              const sn_attention_args *a, int64_t first, int64_t rows, int64_t n)
 {
     const sn_f32_exp_rows e = {
         .s = s,
         .bias = rest.bias,
+        .more = rest.more,
         .s_row = p->keys,
-        .bias_row = bias_row,
+        .bias_row = a->bias.stride[2],
+        .more_row = a->more.stride[2],
         .rows = (size_t)rows,
         .n = (size_t)n,
         .scale = rest.scale,
@@ -206,7 +218,7 @@ static void take_row(const sn_attention_plan *p, const sn_attention_args *a,
         return;
     s += skip;
     const row_rest rest = finish_scores(p, a, s, q->batch, q->head, q->first + r, lo, seen);
-    take_exponentials(p, st, s, rest, 0, r, 1, seen);
+    take_exponentials(p, st, s, rest, a, r, 1, seen);
     memset(s + seen, 0, sizeof(float) * (size_t)(n - skip - seen));
 }
 
@@ -219,7 +231,7 @@ static void take_rows(const sn_attention_plan *p, const sn_attention_args *a,
     if (p->d.left < 0 && p->d.right < 0 && !a->keep.data && !(p->d.softcap > 0) &&
         bias_is_plain(a) && seen_keys(p, a, q, 0, at, n, &lo) == n) {
         const row_rest rest = finish_scores(p, a, s, q->batch, q->head, q->first, at, n);
-        take_exponentials(p, st, s, rest, a->bias.stride[2], 0, q->rows, n);
+        take_exponentials(p, st, s, rest, a, 0, q->rows, n);
         return;
     }
     for (int64_t r = 0; r < q->rows; r++)

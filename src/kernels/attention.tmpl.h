@@ -30,7 +30,7 @@ SN_INLINE void load_scores(sn_v *t, const sn_f32_exp_rows *e, size_t row, size_t
                            const size_t count, size_t lanes)
 {
     const ptrdiff_t first = (ptrdiff_t)row;
-    const float *s = e->s + first * e->s_row + i, *b = e->bias;
+    const float *s = e->s + first * e->s_row + i, *b = e->bias, *more = e->more;
     EACH t[r] = lanes == SN_VL ? v_load(s + (ptrdiff_t)r * e->s_row)
                                : v_load_n(s + (ptrdiff_t)r * e->s_row, lanes);
     if (!b) {
@@ -42,6 +42,13 @@ SN_INLINE void load_scores(sn_v *t, const sn_f32_exp_rows *e, size_t row, size_t
         const float *at = b + (first + (ptrdiff_t)r) * e->bias_row + i;
         const sn_v add = lanes == SN_VL ? v_load(at) : v_load_n(at, lanes);
         t[r] = v_fma(t[r], v_set1(e->scale), add);
+    }
+    if (!more)
+        return;
+    EACH
+    {
+        const float *at = more + (first + (ptrdiff_t)r) * e->more_row + i;
+        t[r] = v_add(t[r], lanes == SN_VL ? v_load(at) : v_load_n(at, lanes));
     }
 }
 

@@ -39,35 +39,38 @@ static bool head_axis(const sn_digit *d, int n, const sn_type *source, sn_heads_
 }
 
 /* The view as heads. `columns`: the numbers of a head are axis rank - 2 (kᵀ). `flat`: the
- * first of three axes is taken whole; else it must be batch and heads. */
+ * first of three axes is taken whole; else it must be batch and heads. Five axes begin with two of
+ * batches. */
 static bool describe(const sn_view *v, sn_value *source, bool columns, bool flat, sn_heads_view *o)
 {
     const sn_type *t = &source->fact.type;
     const int size_axis = v->rank - (columns ? 2 : 1), len_axis = v->rank - (columns ? 1 : 2);
     const sn_digit *size = v->axis[size_axis].digit;
     int64_t batch;
-    if (v->axis[size_axis].n != 1 || size->axis != t->rank - 1 || size->inner != 1 ||
+    if (v->rank < 3 || v->rank > 5 || v->axis[size_axis].n != 1 || size->axis != t->rank - 1 || size->inner != 1 ||
         !sn_dim_known(size->size) || size->maybe_more)
         return false;
     *o = (sn_heads_view){.source = source, .size = size->size, .scale = v->scale};
     if (!plain_axis(v, len_axis, t, &o->view[2]))
         return false;
+    sn_view b = *v;
     if (v->rank == 3 && !flat) {
-        sn_view b = *v;
         if (v->axis[0].n < 2)
             return false;
         b.axis[0].n = 1;
-        if (!plain_axis(&b, 0, t, &batch) || b.axis[0].digit[0].maybe_more ||
-            !head_axis(v->axis[0].digit + 1, v->axis[0].n - 1, t, o))
+        if (!head_axis(v->axis[0].digit + 1, v->axis[0].n - 1, t, o))
             return false;
-    } else {
-        if (!plain_axis(v, 0, t, &batch) || (v->axis[0].n && v->axis[0].digit[0].maybe_more))
+    } else if (v->rank == 5) { /* of two axes of batches, one has size 1 */
+        if (v->axis[0].n && v->axis[1].n)
             return false;
-        if (v->rank == 4 && !head_axis(v->axis[1].digit, v->axis[1].n, t, o))
-            return false;
-        if (v->rank == 3)
-            head_axis(NULL, 0, t, o);
+        b.axis[0] = v->axis[v->axis[0].n ? 0 : 1];
     }
+    if (!plain_axis(&b, 0, t, &batch) || (b.axis[0].n && b.axis[0].digit[0].maybe_more))
+        return false;
+    if (v->rank > 3 && !head_axis(v->axis[v->rank - 3].digit, v->axis[v->rank - 3].n, t, o))
+        return false;
+    if (v->rank == 3 && flat)
+        head_axis(NULL, 0, t, o);
     o->view[0] = batch;
     o->view[4] = v->first;
     return o->heads >= 1 && o->size >= 1 && o->heads <= INT32_MAX && o->size <= INT32_MAX &&

@@ -5,7 +5,12 @@
  * axis when they have no axis of their own, and the first column. Sizes of a head are contiguous in
  * the last axis. `y_axes` has for each axis of the output which of batch (1), heads (2), positions
  * (3) and numbers of a head (4) it runs over, outermost first: 24 is heads times numbers. Batches,
- * and positions where a mask says so, broadcast as they do in the nodes this stands for. */
+ * and positions where a mask says so, broadcast as they do in the nodes this stands for.
+ *
+ * Two tensors can be added to the scores, `bias` and `more`. Masks broadcast against scores of rank
+ * `scores_rank`: [batch * heads, positions, keys], [batch, heads, positions, keys] or, where images
+ * are cut into windows, [batch / windows, windows, heads, positions, keys]. `scales` has a factor
+ * of each head's scores. */
 #include "ops/fused/attention.h"
 
 #include <math.h>
@@ -19,11 +24,11 @@ _Static_assert((int)SN_FUSED_ATTENTION_FILL_BEFORE_BIAS == (int)SN_ATTENTION_FIL
                    (int)SN_FUSED_ATTENTION_FILL_AFTER_BIAS == (int)SN_ATTENTION_FILL_LAST,
                "the attribute goes to the driver as it is");
 
-enum { Q, K, V, BIAS, KEEP };
+enum { Q, K, V, BIAS, KEEP, MORE, SCALES, INPUTS };
 enum { BATCH = 1, HEADS, LEN, SIZE };
 
 typedef struct fused_params {
-    int64_t heads, kv_heads, size, v_size, scores_rank;
+    int64_t heads, kv_heads, size, v_size, scores_rank, windows;
     const int64_t *view[3];
     const int64_t *y_axes;
     size_t y_rank;
@@ -36,7 +41,7 @@ typedef struct fused_params {
 typedef struct fused_bound {
     sn_attention_plan plan;
     ptrdiff_t first[3];
-    sn_attention_mask bias, keep;
+    sn_attention_mask bias, keep, more;
     sn_piece core;
 } fused_bound;
 
@@ -70,6 +75,7 @@ static sonde_status prepare_fused(sn_prep *p)
     SN_TRY(sn_prep_int(p, "head_size", 0, &a->size));
     SN_TRY(sn_prep_int(p, "v_head_size", 0, &a->v_size));
     SN_TRY(sn_prep_int(p, "scores_rank", 4, &a->scores_rank));
+    SN_TRY(sn_prep_int(p, "windows", 1, &a->windows));
     SN_TRY(sn_prep_int(p, "hide", SN_ATTENTION_FILL_FIRST, &hide));
     SN_TRY(sn_prep_int(p, "hidden", 0, &hidden));
     SN_TRY(sn_prep_int(p, "nan_is_zero", 0, &zero));
@@ -80,7 +86,8 @@ static sonde_status prepare_fused(sn_prep *p)
         a->v_size < 1 || a->heads > INT32_MAX || a->size > INT32_MAX || a->v_size > INT32_MAX)
         return sn_prep_fail(p, "heads and their sizes do not fit each other");
     if (hide < SN_ATTENTION_ADD_FILTER || hide > SN_ATTENTION_FILL_LAST || hidden < 0 ||
-        hidden > 1 || a->scores_rank < 3 || a->scores_rank > 4)
+        hidden > 1 || a->scores_rank < 3 || a->scores_rank > 5 || a->windows < 1 ||
+        a->windows > INT32_MAX || (a->windows > 1 && a->scores_rank != 5))
         return sn_prep_fail(p, "the masks' attributes are out of range");
     a->hide = (sn_attention_hide)hide;
     a->hidden = (uint8_t)hidden;
@@ -91,31 +98,54 @@ static sonde_status prepare_fused(sn_prep *p)
 }
 
 /* ------------------------------------------------------------------ infer */
-/* Dims of a mask against [batch, heads, positions, keys]. Against scores of rank 3 its first axis
- * is batch times heads. */
-static bool mask_dims(const fused_params *a, const sn_type *t, sn_dim out[4])
+enum { OUTER, WINDOW, HEAD, QUERY, KEY, MASK_RANK };
+
+/* Dims of a mask against [batch / windows, windows, heads, positions, keys]; windows are 1 unless
+ * scores have rank 5. Against scores of rank 3 its first axis is batch times heads. */
+static bool mask_dims(const fused_params *a, const sn_type *t, sn_dim out[MASK_RANK])
 {
     if (t->rank < 0 || t->rank > a->scores_rank)
         return false;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < MASK_RANK; i++)
         out[i] = 1;
     for (int i = 0; i < t->rank; i++) {
-        const int at = 4 - t->rank + i;
-        if (a->scores_rank == 4 || at > 1 || t->dims[i] == 1) {
-            out[at] = t->dims[i];
-            continue;
+        const int at = MASK_RANK - t->rank + i;
+        if (a->scores_rank == 3 && at == HEAD && t->dims[i] != 1) {
+            if (sn_dim_known(t->dims[i]) && t->dims[i] % a->heads != 0)
+                return false;
+            out[OUTER] = sn_dim_known(t->dims[i]) ? t->dims[i] / a->heads : SN_DIM_UNKNOWN;
+            out[HEAD] = a->heads;
+        } else {
+            out[a->scores_rank == 4 && at == WINDOW ? OUTER : at] = t->dims[i];
         }
-        if (sn_dim_known(t->dims[i]) && t->dims[i] % a->heads != 0)
-            return false;
-        out[0] = sn_dim_known(t->dims[i]) ? t->dims[i] / a->heads : SN_DIM_UNKNOWN;
-        out[1] = a->heads;
     }
     return true;
 }
 
+/* The batch that a mask stands for is, or may be while running, the whole one. */
+static bool mask_batch(const fused_params *a, const sn_dim m[MASK_RANK], sn_dim *batch)
+{
+    if (a->windows == 1)
+        return (m[WINDOW] == 1 || !sn_dim_known(m[WINDOW])) && sn_dim_broadcast(batch, m[OUTER]);
+    if ((sn_dim_known(m[WINDOW]) && m[WINDOW] != 1 && m[WINDOW] != a->windows) ||
+        (sn_dim_known(*batch) && *batch % a->windows != 0))
+        return false;
+    return m[OUTER] == 1 || !sn_dim_known(m[OUTER]) || !sn_dim_known(*batch) ||
+           m[OUTER] == *batch / a->windows;
+}
+
+static bool mask_fits(const fused_params *a, const sn_type *t, sn_dim *batch, sn_dim *len,
+                      sn_dim *keys)
+{
+    sn_dim m[MASK_RANK];
+    return mask_dims(a, t, m) && mask_batch(a, m, batch) && sn_dim_broadcast(len, m[QUERY]) &&
+           sn_dim_broadcast(keys, m[KEY]) &&
+           (m[HEAD] == 1 || !sn_dim_known(m[HEAD]) || m[HEAD] == a->heads);
+}
+
 /* What batch and positions are in all, and the keys. The first input whose dims do not broadcast
  * against those before it, or -1. */
-static int sizes(const fused_params *a, const sn_type *const in[5], sn_dim *batch, sn_dim *len,
+static int sizes(const fused_params *a, const sn_type *const in[INPUTS], sn_dim *batch, sn_dim *len,
                  sn_dim *keys)
 {
     *batch = sn_view_dim(in[Q], a->view[Q][SN_VIEW_BATCH]);
@@ -125,22 +155,20 @@ static int sizes(const fused_params *a, const sn_type *const in[5], sn_dim *batc
         if (!sn_dim_broadcast(batch, sn_view_dim(in[i], a->view[i][SN_VIEW_BATCH])) ||
             !sn_dim_broadcast(keys, sn_view_dim(in[i], a->view[i][SN_VIEW_LEN])))
             return i;
-    for (int i = BIAS; i <= KEEP; i++) {
-        sn_dim m[4];
-        if (in[i] && (!mask_dims(a, in[i], m) || !sn_dim_broadcast(batch, m[0]) ||
-                      !sn_dim_broadcast(len, m[2]) || !sn_dim_broadcast(keys, m[3]) ||
-                      (m[1] != 1 && sn_dim_known(m[1]) && m[1] != a->heads)))
+    for (int i = BIAS; i <= MORE; i++)
+        if (in[i] && !mask_fits(a, in[i], batch, len, keys))
             return i;
-    }
-    return -1;
+    const sn_type *s = in[SCALES];
+    return s && !(s->rank == 1 && s->dims[0] == a->heads) ? SCALES : -1;
 }
 
 static sonde_status infer_fused(sn_infer *c)
 {
-    static const char *const names[5] = {"queries", "keys", "values", "the mask", "the filter"};
+    static const char *const names[INPUTS] = {"queries",    "keys",     "values", "the mask",
+                                              "the filter", "the bias", "scales"};
     const fused_params *a = c->params;
-    const sn_type *in[5] = {NULL};
-    for (uint32_t i = 0; i <= KEEP; i++)
+    const sn_type *in[INPUTS] = {NULL};
+    for (uint32_t i = 0; i < INPUTS; i++)
         if (sn_infer_has(c, i)) {
             in[i] = &c->in[i]->type;
             if (in[i]->rank < 0)
@@ -184,13 +212,22 @@ static bool y_strides(const fused_params *a, int64_t batch, int64_t len, ptrdiff
 static sonde_status bind_mask(sn_bind *b, uint32_t i, sn_dtype dtype, const sn_attention_desc *d,
                               sn_attention_mask *m)
 {
-    sn_dim dims[4];
+    sn_dim dims[MASK_RANK];
     if (i >= b->n_in || !b->in[i])
         return SONDE_OK;
     const sn_type *t = &b->in[i]->type;
-    if (t->dtype != dtype || !mask_dims(b->params, t, dims) ||
-        !sn_attn_mask_strides(dims, 4, d->batch, d->heads, d->q_len, d->kv_len, false, m))
+    bool fits = t->dtype == dtype && mask_dims(b->params, t, dims);
+    if (fits && d->windows == 1 && dims[WINDOW] == 1)
+        dims[WINDOW] = dims[OUTER]; /* batches are all there is before the heads */
+    fits = fits && sn_attn_mask_strides(dims + 1, 4, d->windows == 1 ? d->batch : d->windows,
+                                        d->heads, d->q_len, d->kv_len, false, m);
+    if (!fits)
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "input %u does not fit the scores", i);
+    if (d->windows == 1)
+        return SONDE_OK;
+    m->window = m->stride[0];
+    m->stride[0] =
+        dims[OUTER] == 1 ? 0 : (ptrdiff_t)(dims[WINDOW] * dims[HEAD] * dims[QUERY] * dims[KEY]);
     return SONDE_OK;
 }
 
@@ -198,14 +235,15 @@ static sonde_status bind_fused(sn_bind *b)
 {
     const fused_params *a = b->params;
     fused_bound *k = SN_NEW(b->arena, fused_bound);
-    const sn_type *in[5] = {NULL};
+    const sn_type *in[INPUTS] = {NULL};
     if (!k)
         return sn_fail_memory(b->err, sizeof *k);
-    for (uint32_t i = 0; i <= KEEP; i++)
+    for (uint32_t i = 0; i < INPUTS; i++)
         in[i] = i < b->n_in && b->in[i] ? &b->in[i]->type : NULL;
     sn_attention_desc d = {.dtype = SONDE_DTYPE_F32,
                            .heads = a->heads,
                            .kv_heads = a->kv_heads,
+                           .windows = a->windows,
                            .head = a->size,
                            .v_head = a->v_size,
                            .scale = (double)a->scale,
@@ -213,7 +251,8 @@ static sonde_status bind_fused(sn_bind *b)
                            .right = -1,
                            .hide = a->hide,
                            .nan_is_zero = a->nan_is_zero};
-    bool fit = sizes(a, in, &d.batch, &d.q_len, &d.kv_len) < 0;
+    bool fit = sizes(a, in, &d.batch, &d.q_len, &d.kv_len) < 0 && (!in[MORE] || in[BIAS]) &&
+               (!in[SCALES] || in[SCALES]->dtype == SONDE_DTYPE_F32);
     ptrdiff_t *const strides[3] = {d.q, d.k, d.v};
     for (int i = Q; i <= V; i++) {
         fit = fit && in[i]->dtype == SONDE_DTYPE_F32 && sn_view_fits(in[i], a->view[i]) &&
@@ -226,6 +265,7 @@ static sonde_status bind_fused(sn_bind *b)
                             "the shapes of Q, K, V and the masks do not match");
     SN_TRY(bind_mask(b, BIAS, SONDE_DTYPE_F32, &d, &k->bias));
     SN_TRY(bind_mask(b, KEEP, SONDE_DTYPE_BOOL, &d, &k->keep));
+    SN_TRY(bind_mask(b, MORE, SONDE_DTYPE_F32, &d, &k->more));
     d.in_bf16 = sn_bind_in_bf16(b);
     SN_TRY(sn_attention_plan_make(&k->plan, &d, b->cpu_flags, b->threads, b->err));
     k->core = sn_carve_inner(&b->workspace, &k->plan.workspace);
@@ -257,6 +297,12 @@ static sonde_status run_fused(const sn_step *s, sn_frame *f)
         a.keep = k->keep;
         a.keep.data = sn_in(s, f, KEEP)->data;
     }
+    if (sn_has(s, MORE)) {
+        a.more = k->more;
+        a.more.data = sn_in(s, f, MORE)->data;
+    }
+    if (sn_has(s, SCALES))
+        a.scales = sn_in(s, f, SCALES)->data;
     sn_attention_run(&k->plan, &a, sn_piece_ptr(f, k->core), f->pool);
     return SONDE_OK;
 }
@@ -265,7 +311,7 @@ const sn_op sn_op_fused_attention[] = {{.name = "FusedAttention",
                                         .domain = "sonde",
                                         .since = 1,
                                         .min_in = 3,
-                                        .max_in = 5,
+                                        .max_in = INPUTS,
                                         .min_out = 1,
                                         .max_out = 1,
                                         .params_size = sizeof(fused_params),
