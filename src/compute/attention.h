@@ -8,6 +8,7 @@
  * are gone through in blocks of keys, with the maximum and the sum of each row carried along.
  * The same by tiles of bf16, where that is asked for.
  * Few rows (one token at a time): keys and values are read where they lie.
+ * Rows of a window, which lists find, are brought together first.
  * f64, and scores that are asked for: plain loops, one query at a time. */
 #ifndef SN_COMPUTE_ATTENTION_H
 #define SN_COMPUTE_ATTENTION_H
@@ -53,10 +54,16 @@ typedef struct sn_attention_desc {
     bool masked_is_zero; /* a row with no key but masked ones becomes zeros instead of NaN */
     bool nan_is_zero;    /* … and so does any other row of NaN */
     bool in_bf16;        /* the products may be, where that is faster */
+    /* F32 only. Lists of the arguments say which rows positions are; strides over batches do not
+     * count then. */
+    bool q_listed, kv_listed, y_listed;
+    bool unit;   /* queries and keys are divided by their lengths, or by `least` if that is more */
+    float least;
 } sn_attention_desc;
 
 typedef struct sn_attention_plan {
-    sn_attention_desc d;
+    sn_attention_desc d;      /* strides as the products see them … */
+    sn_attention_desc source; /* … and as they were given */
     const sn_kernels *kernels;
     unsigned block;
     int threads;
@@ -70,6 +77,7 @@ typedef struct sn_attention_plan {
     size_t pack_k;     /* elements of the keys of a packed head; its values follow */
     sn_pieces packs;   /* packed heads kept at once: one per worker, or all of them */
     sn_pieces scratch; /* of each worker */
+    sn_pieces staging; /* of each worker: rows that are brought together */
     sn_piece held;     /* which packed head each worker has, when it packs for itself */
     sn_workspace workspace;
     uint64_t flops;
@@ -98,6 +106,8 @@ typedef struct sn_attention_args {
     double filter;          /* -inf: masked out */
     const int64_t *offset;  /* per batch: key position of query 0, for left, right; NULL: 0 */
     const int64_t *begin, *end; /* per batch: the keys that count; NULL: all */
+    const int32_t *q_rows, *kv_rows; /* [batch][position], where the desc says so */
+    const int32_t *y_rows;           /* the same; positions below 0 are left out */
     const void *sink; /* per head: one more term e^sink in the sum of the softmax; NULL: none */
 } sn_attention_args;
 

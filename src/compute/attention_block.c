@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "compute/attention_rows.h"
 #include "compute/split.h"
 #include "compute/tiles.h"
 
@@ -20,13 +21,24 @@ static void fetch_rows(const float *x, ptrdiff_t row, int64_t from, int64_t to, 
 }
 
 void sn_attention_pack(const sn_attention_plan *p, const sn_attention_args *a, int64_t b,
-                       int64_t kv, float *dst)
+                       int64_t kv, float *dst, float *staging)
 {
     const sn_attention_desc *d = &p->d;
     const int64_t block = p->block;
     const float *k = (const float *)a->k + b * d->k[0] + kv * d->k[1];
     const float *v = (const float *)a->v + b * d->v[0] + kv * d->v[1];
     float *values = dst + p->pack_k;
+    if (sn_attention_stages_keys(d)) {
+        float *lengths = staging + d->kv_len * (d->head + d->v_head);
+        const sn_attention_rows keys = {a->k, p->source.k, a->kv_rows, d->kv_len, d->head};
+        const sn_attention_rows mixed = {a->v, p->source.v, a->kv_rows, d->kv_len, d->v_head};
+        k = staging;
+        v = staging + d->kv_len * d->head;
+        sn_attention_stage(&keys, b, kv, 0, d->kv_len, staging);
+        sn_attention_stage(&mixed, b, kv, 0, d->kv_len, staging + d->kv_len * d->head);
+        if (d->unit)
+            sn_attention_unit(p->kernels, staging, d->kv_len, d->head, d->least, lengths);
+    }
     if (p->tiles) {
         sn_attention_tiles_pack(p, k, v, dst);
         return;
@@ -239,10 +251,36 @@ static void take_rows(const sn_attention_plan *p, const sn_attention_args *a,
 }
 
 /* ------------------------------------------------------------------ the piece */
+static float *staged_queries(const sn_attention_plan *p, const sn_attention_piece *q)
+{
+    const sn_attention_desc *d = &p->d;
+    return q->staging + (sn_attention_stages_keys(d) ? d->kv_len * (d->head + d->v_head + 1) : 0);
+}
+
+/* Where results go until they are written to the rows of a list. */
+static float *staged_results(const sn_attention_plan *p, const sn_attention_piece *q)
+{
+    const int64_t queries = sn_attention_stages_queries(&p->d) ? p->rows * (p->d.head + 1) : 0;
+    return staged_queries(p, q) + queries;
+}
+
+static void stage_queries(const sn_attention_plan *p, const sn_attention_args *a,
+                          const sn_attention_piece *q)
+{
+    const sn_attention_desc *d = &p->d;
+    const sn_attention_rows x = {a->q, p->source.q, a->q_rows, d->q_len, d->head};
+    float *to = staged_queries(p, q);
+    sn_attention_stage(&x, q->batch, q->head, q->first, q->rows, to);
+    if (d->unit)
+        sn_attention_unit(p->kernels, to, q->rows, d->head, d->least, to + p->rows * d->head);
+}
+
 static const float *queries_of(const sn_attention_plan *p, const sn_attention_args *a,
                                const sn_attention_piece *q)
 {
     const ptrdiff_t *stride = p->d.q;
+    if (sn_attention_stages_queries(&p->d))
+        return staged_queries(p, q);
     return (const float *)a->q + q->batch * stride[0] + q->head * stride[1] + q->first * stride[2];
 }
 
@@ -318,6 +356,10 @@ void sn_attention_piece_run(const sn_attention_plan *p, const sn_attention_args 
     float *rows = s + (p->tiles ? room : q->rows) * p->keys;
     const row_state st = {rows, rows + q->rows, rows + 2 * q->rows};
     float *y = (float *)a->y + q->batch * d->y[0] + q->head * d->y[1] + q->first * d->y[2];
+    if (d->y_listed)
+        y = staged_results(p, q);
+    if (sn_attention_stages_queries(d))
+        stage_queries(p, a, q);
     const float *sink = a->sink ? (const float *)a->sink + q->head : NULL;
     for (int64_t r = 0; r < q->rows; r++) {
         st.max[r] = sink ? *sink : -INFINITY;
@@ -347,4 +389,8 @@ void sn_attention_piece_run(const sn_attention_plan *p, const sn_attention_args 
             mix_values(p, a, q, s, y, at, n, at > from);
     }
     finish_rows(p, a, q, st, y);
+    if (d->y_listed)
+        sn_attention_unstage(y, q->rows, d->v_head,
+                             a->y_rows + q->batch * d->q_len + q->first, p->source.y[2],
+                             (float *)a->y + q->head * p->source.y[1]);
 }

@@ -10,7 +10,13 @@
  * Two tensors can be added to the scores, `bias` and `more`. Masks broadcast against scores of rank
  * `scores_rank`: [batch * heads, positions, keys], [batch, heads, positions, keys] or, where images
  * are cut into windows, [batch / windows, windows, heads, positions, keys]. `scales` has a factor
- * of each head's scores. */
+ * of each head's scores.
+ *
+ * `q_rows`, `kv_rows` and `y_rows`, [batch, positions] of i32, say which rows of a matrix positions
+ * are, as those of windows of an image are anywhere in it; views name the columns then. A result
+ * with a list has attribute `y_count` rows; where the list says -1 a position is left out. With
+ * attribute `unit` of 1, queries and keys are divided by their lengths, or by attribute `least`
+ * where that is more. */
 #include "ops/fused/attention.h"
 
 #include <math.h>
@@ -24,18 +30,22 @@ _Static_assert((int)SN_FUSED_ATTENTION_FILL_BEFORE_BIAS == (int)SN_ATTENTION_FIL
                    (int)SN_FUSED_ATTENTION_FILL_AFTER_BIAS == (int)SN_ATTENTION_FILL_LAST,
                "the attribute goes to the driver as it is");
 
-enum { Q, K, V, BIAS, KEEP, MORE, SCALES, INPUTS };
+enum { Q, K, V, BIAS, KEEP, MORE, SCALES, Q_ROWS, KV_ROWS, Y_ROWS, INPUTS };
 enum { BATCH = 1, HEADS, LEN, SIZE };
+_Static_assert((int)Q_ROWS == (int)SN_FUSED_ATTENTION_Q_ROWS &&
+                   (int)Y_ROWS == (int)SN_FUSED_ATTENTION_Y_ROWS,
+               "the pass knows where lists go");
 
 typedef struct fused_params {
     int64_t heads, kv_heads, size, v_size, scores_rank, windows;
     const int64_t *view[3];
     const int64_t *y_axes;
     size_t y_rank;
-    float scale, filter;
+    float scale, filter, least;
+    int64_t y_count;
     sn_attention_hide hide;
     uint8_t hidden;
-    bool nan_is_zero;
+    bool nan_is_zero, unit;
 } fused_params;
 
 typedef struct fused_bound {
@@ -69,7 +79,7 @@ static sonde_status prepare_fused(sn_prep *p)
 {
     static const char *const views[3] = {"q_view", "k_view", "v_view"};
     fused_params *a = p->params;
-    int64_t hide, hidden, zero;
+    int64_t hide, hidden, zero, unit;
     SN_TRY(sn_prep_int(p, "heads", 1, &a->heads));
     SN_TRY(sn_prep_int(p, "kv_heads", 1, &a->kv_heads));
     SN_TRY(sn_prep_int(p, "head_size", 0, &a->size));
@@ -79,6 +89,9 @@ static sonde_status prepare_fused(sn_prep *p)
     SN_TRY(sn_prep_int(p, "hide", SN_ATTENTION_FILL_FIRST, &hide));
     SN_TRY(sn_prep_int(p, "hidden", 0, &hidden));
     SN_TRY(sn_prep_int(p, "nan_is_zero", 0, &zero));
+    SN_TRY(sn_prep_int(p, "unit", 0, &unit));
+    SN_TRY(sn_prep_int(p, "y_count", 0, &a->y_count));
+    SN_TRY(sn_prep_float(p, "least", 0.0f, &a->least));
     SN_TRY(sn_prep_float(p, "scale", 1.0f, &a->scale));
     SN_TRY(sn_prep_float(p, "filter", -INFINITY, &a->filter));
     SN_TRY(sn_prep_ints(p, "y_axes", &a->y_axes, &a->y_rank));
@@ -87,11 +100,12 @@ static sonde_status prepare_fused(sn_prep *p)
         return sn_prep_fail(p, "heads and their sizes do not fit each other");
     if (hide < SN_ATTENTION_ADD_FILTER || hide > SN_ATTENTION_FILL_LAST || hidden < 0 ||
         hidden > 1 || a->scores_rank < 3 || a->scores_rank > 5 || a->windows < 1 ||
-        a->windows > INT32_MAX || (a->windows > 1 && a->scores_rank != 5))
+        a->windows > INT32_MAX || a->y_count < 0 || a->y_count > INT32_MAX || (a->windows > 1 && a->scores_rank != 5))
         return sn_prep_fail(p, "the masks' attributes are out of range");
     a->hide = (sn_attention_hide)hide;
     a->hidden = (uint8_t)hidden;
     a->nan_is_zero = zero != 0;
+    a->unit = unit != 0;
     for (int i = 0; i < 3; i++)
         SN_TRY(sn_view_prepare(p, views[i], &a->view[i]));
     return check_y_axes(p, a);
@@ -148,15 +162,25 @@ static bool mask_fits(const fused_params *a, const sn_type *t, sn_dim *batch, sn
 static int sizes(const fused_params *a, const sn_type *const in[INPUTS], sn_dim *batch, sn_dim *len,
                  sn_dim *keys)
 {
-    *batch = sn_view_dim(in[Q], a->view[Q][SN_VIEW_BATCH]);
-    *len = sn_view_dim(in[Q], a->view[Q][SN_VIEW_LEN]);
-    *keys = sn_view_dim(in[K], a->view[K][SN_VIEW_LEN]);
-    for (int i = K; i <= V; i++)
-        if (!sn_dim_broadcast(batch, sn_view_dim(in[i], a->view[i][SN_VIEW_BATCH])) ||
-            !sn_dim_broadcast(keys, sn_view_dim(in[i], a->view[i][SN_VIEW_LEN])))
+    for (int i = Q_ROWS; i <= Y_ROWS; i++)
+        if (in[i] && in[i]->rank != 2)
             return i;
+    *batch = *keys = 1;
+    for (int i = Q; i <= V; i++) {
+        const sn_type *list = in[i == Q ? Q_ROWS : KV_ROWS];
+        const sn_dim b = list ? list->dims[0] : sn_view_dim(in[i], a->view[i][SN_VIEW_BATCH]);
+        const sn_dim n = list ? list->dims[1] : sn_view_dim(in[i], a->view[i][SN_VIEW_LEN]);
+        if (i == Q)
+            *len = n;
+        if (!sn_dim_broadcast(batch, b) || (i != Q && !sn_dim_broadcast(keys, n)))
+            return i;
+    }
     for (int i = BIAS; i <= MORE; i++)
         if (in[i] && !mask_fits(a, in[i], batch, len, keys))
+            return i;
+    for (int i = Q_ROWS; i <= Y_ROWS; i++) /* nothing that has a list is repeated */
+        if (in[i] && (!sn_dim_same(in[i]->dims[0], *batch) ||
+                      !sn_dim_same(in[i]->dims[1], i == KV_ROWS ? *keys : *len)))
             return i;
     const sn_type *s = in[SCALES];
     return s && !(s->rank == 1 && s->dims[0] == a->heads) ? SCALES : -1;
@@ -164,8 +188,9 @@ static int sizes(const fused_params *a, const sn_type *const in[INPUTS], sn_dim 
 
 static sonde_status infer_fused(sn_infer *c)
 {
-    static const char *const names[INPUTS] = {"queries",    "keys",     "values", "the mask",
-                                              "the filter", "the bias", "scales"};
+    static const char *const names[INPUTS] = {
+        "queries", "keys",    "values", "the mask", "the filter", "the bias",
+        "scales",  "rows of queries", "rows of keys", "rows of results"};
     const fused_params *a = c->params;
     const sn_type *in[INPUTS] = {NULL};
     for (uint32_t i = 0; i < INPUTS; i++)
@@ -182,6 +207,11 @@ static sonde_status infer_fused(sn_infer *c)
     const int odd = sizes(a, in, &part[BATCH], &part[LEN], &keys);
     if (odd >= 0)
         return sn_infer_fail(c, "shapes do not broadcast: %s against queries and keys", names[odd]);
+    if (in[Y_ROWS]) {
+        out[0] = a->y_count;
+        out[1] = a->heads * a->v_size;
+        return sn_infer_tensor(c, 0, SONDE_DTYPE_F32, out, 2);
+    }
     for (size_t i = 0; i < a->y_rank; i++) {
         out[i] = 1;
         for (int64_t code = a->y_axes[i]; code > 0; code /= 10)
@@ -231,6 +261,13 @@ static sonde_status bind_mask(sn_bind *b, uint32_t i, sn_dtype dtype, const sn_a
     return SONDE_OK;
 }
 
+/* Rows of which a list tells some. */
+static bool is_matrix(const sn_type *t, const int64_t *view)
+{
+    return t->rank == 2 && view[SN_VIEW_BATCH] < 0 && view[SN_VIEW_HEAD] < 0 &&
+           view[SN_VIEW_LEN] == 0;
+}
+
 static sonde_status bind_fused(sn_bind *b)
 {
     const fused_params *a = b->params;
@@ -251,6 +288,11 @@ static sonde_status bind_fused(sn_bind *b)
                            .right = -1,
                            .hide = a->hide,
                            .nan_is_zero = a->nan_is_zero};
+    d.q_listed = in[Q_ROWS] != NULL;
+    d.kv_listed = in[KV_ROWS] != NULL;
+    d.y_listed = in[Y_ROWS] != NULL;
+    d.unit = a->unit;
+    d.least = a->least;
     bool fit = sizes(a, in, &d.batch, &d.q_len, &d.kv_len) < 0 && (!in[MORE] || in[BIAS]) &&
                (!in[SCALES] || in[SCALES]->dtype == SONDE_DTYPE_F32);
     ptrdiff_t *const strides[3] = {d.q, d.k, d.v};
@@ -260,7 +302,15 @@ static sonde_status bind_fused(sn_bind *b)
                               i == V ? a->v_size : a->size, strides[i]);
         k->first[i] = a->view[i][SN_VIEW_FIRST];
     }
-    if (!fit || !y_strides(a, d.batch, d.q_len, d.y))
+    if (d.y_listed) {
+        d.y[1] = a->v_size;
+        d.y[2] = a->heads * a->v_size;
+    }
+    for (int i = Q_ROWS; i <= Y_ROWS; i++)
+        fit = fit && (!in[i] || in[i]->dtype == SONDE_DTYPE_I32);
+    for (int i = Q; i <= V; i++)
+        fit = fit && (!in[i == Q ? Q_ROWS : KV_ROWS] || is_matrix(in[i], a->view[i]));
+    if (!fit || (!d.y_listed && !y_strides(a, d.batch, d.q_len, d.y)))
         return sn_bind_fail(b, SONDE_INVALID_MODEL,
                             "the shapes of Q, K, V and the masks do not match");
     SN_TRY(bind_mask(b, BIAS, SONDE_DTYPE_F32, &d, &k->bias));
@@ -279,6 +329,29 @@ static sonde_status bind_fused(sn_bind *b)
 }
 
 /* ------------------------------------------------------------------ run */
+/* The list, all of whose rows are below `rows`; `none`: some may be -1. */
+static const int32_t *rows_of(const sn_step *s, const sn_frame *f, uint32_t i, int64_t rows,
+                              bool none, bool *bad)
+{
+    if (!sn_has(s, i))
+        return NULL;
+    const sn_tensor *t = sn_in(s, f, i);
+    const int32_t *list = t->data;
+    for (int64_t k = 0, n = sn_tensor_count(t); k < n; k++)
+        *bad = *bad || list[k] >= rows || list[k] < (none ? -1 : 0);
+    return list;
+}
+
+static sonde_status find_rows(const sn_step *s, sn_frame *f, sn_attention_args *a)
+{
+    const int64_t keys = sn_min(sn_in(s, f, K)->dims[0], sn_in(s, f, V)->dims[0]);
+    bool bad = false;
+    a->q_rows = rows_of(s, f, Q_ROWS, sn_in(s, f, Q)->dims[0], false, &bad);
+    a->kv_rows = rows_of(s, f, KV_ROWS, keys, false, &bad);
+    a->y_rows = rows_of(s, f, Y_ROWS, sn_out(s, f, 0)->dims[0], true, &bad);
+    return bad ? sn_run_fail(s, f, "a list has rows that are not there") : SONDE_OK;
+}
+
 static sonde_status run_fused(const sn_step *s, sn_frame *f)
 {
     const fused_params *p = s->params;
@@ -303,6 +376,7 @@ static sonde_status run_fused(const sn_step *s, sn_frame *f)
     }
     if (sn_has(s, SCALES))
         a.scales = sn_in(s, f, SCALES)->data;
+    SN_TRY(find_rows(s, f, &a));
     sn_attention_run(&k->plan, &a, sn_piece_ptr(f, k->core), f->pool);
     return SONDE_OK;
 }

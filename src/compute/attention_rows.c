@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows that are brought together; see attention_rows.h. */
+#include "compute/attention_rows.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "compute/split.h"
+
+bool sn_attention_stages_queries(const sn_attention_desc *d)
+{
+    return d->q_listed || d->unit;
+}
+
+bool sn_attention_stages_keys(const sn_attention_desc *d)
+{
+    return d->kv_listed || d->unit;
+}
+
+int64_t sn_attention_staging(const sn_attention_desc *d, int64_t rows)
+{
+    const int64_t keys =
+        sn_attention_stages_keys(d) ? sn_count(d->kv_len, d->head + d->v_head + 1, 1, 1) : 0;
+    const int64_t queries = sn_attention_stages_queries(d) ? sn_count(rows, d->head + 1, 1, 1) : 0;
+    const int64_t results = d->y_listed ? sn_count(rows, d->v_head, 1, 1) : 0, limit = INT64_MAX / 32;
+    if (keys < 0 || queries < 0 || results < 0 || keys > limit || queries > limit ||
+        results > limit)
+        return -1;
+    return keys + queries + results;
+}
+
+void sn_attention_stage(const sn_attention_rows *x, int64_t b, int64_t h, int64_t first, int64_t n,
+                        float *dst)
+{
+    for (int64_t i = 0; i < n; i++)
+        memcpy(dst + i * x->size, sn_attention_row(x, b, h, first + i),
+               sizeof(float) * (size_t)x->size);
+}
+
+void sn_attention_unit(const sn_kernels *k, float *x, int64_t n, int64_t size, float least,
+                       float *lengths)
+{
+    for (int64_t i = 0; i < n; i++) {
+        k->f32_dots(lengths + i, x + i * size, x + i * size, 1, (size_t)size, (size_t)size);
+        const float length = sqrtf(lengths[i]);
+        lengths[i] = 1.0f / (length > least ? length : least);
+    }
+    k->f32_scale_rows(x, size, (size_t)n, (size_t)size, lengths);
+}
+
+void sn_attention_unstage(const float *y, int64_t n, int64_t size, const int32_t *list,
+                          ptrdiff_t row, float *dst)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (list[i] >= 0)
+            memcpy(dst + list[i] * row, y + i * size, sizeof(float) * (size_t)size);
+}
