@@ -241,6 +241,7 @@ static void piece_task(void *arg, size_t task, int worker)
             .rows = sn_min(c->p->rows, d->q_len - first),
             .pack = packed_group(c, b * d->kv_heads + h / (d->heads / d->kv_heads), worker),
             .staging = staging(c, worker),
+            .next = c->pieces == 1 && i + 1 < c->items ? head + 1 : -1,
         };
         sn_attention_piece_run(c->p, c->a, &q, scratch(c, worker));
     }

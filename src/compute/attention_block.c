@@ -275,6 +275,25 @@ static void stage_queries(const sn_attention_plan *p, const sn_attention_args *a
         sn_attention_unit(p->kernels, to, q->rows, d->head, d->least, to + p->rows * d->head);
 }
 
+enum { FETCH_QUERIES, FETCH_KEYS, FETCH_VALUES };
+
+/* While this piece is computed, rows of the next one come nearer. */
+static void fetch_next(const sn_attention_plan *p, const sn_attention_args *a,
+                       const sn_attention_piece *q, int what)
+{
+    const sn_attention_desc *d = &p->d;
+    if (q->next < 0 || !sn_attention_stages_queries(d) || !sn_attention_stages_keys(d))
+        return;
+    const int64_t b = q->next / d->heads, h = q->next % d->heads, kv = h / (d->heads / d->kv_heads);
+    const sn_attention_rows queries = {a->q, p->source.q, a->q_rows, d->q_len, d->head};
+    const sn_attention_rows keys = {a->k, p->source.k, a->kv_rows, d->kv_len, d->head};
+    const sn_attention_rows values = {a->v, p->source.v, a->kv_rows, d->kv_len, d->v_head};
+    if (what == FETCH_QUERIES)
+        sn_attention_fetch(&queries, b, h, 0, d->q_len);
+    else
+        sn_attention_fetch(what == FETCH_KEYS ? &keys : &values, b, kv, 0, d->kv_len);
+}
+
 static const float *queries_of(const sn_attention_plan *p, const sn_attention_args *a,
                                const sn_attention_piece *q)
 {
@@ -358,8 +377,10 @@ void sn_attention_piece_run(const sn_attention_plan *p, const sn_attention_args 
     float *y = (float *)a->y + q->batch * d->y[0] + q->head * d->y[1] + q->first * d->y[2];
     if (d->y_listed)
         y = staged_results(p, q);
-    if (sn_attention_stages_queries(d))
+    if (sn_attention_stages_queries(d)) {
         stage_queries(p, a, q);
+        fetch_next(p, a, q, FETCH_QUERIES);
+    }
     const float *sink = a->sink ? (const float *)a->sink + q->head : NULL;
     for (int64_t r = 0; r < q->rows; r++) {
         st.max[r] = sink ? *sink : -INFINITY;
@@ -380,7 +401,11 @@ void sn_attention_piece_run(const sn_attention_plan *p, const sn_attention_args 
             sn_attention_tiles_scores(p, &t, q->pack, s, q->rows, at, n);
         else
             raw_scores(p, a, q, s, at, n);
+        if (at == from)
+            fetch_next(p, a, q, FETCH_KEYS);
         take_rows(p, a, q, st, s, at, n);
+        if (at == from)
+            fetch_next(p, a, q, FETCH_VALUES);
         if (at > from)
             p->kernels->f32_scale_rows(y, d->y[2], (size_t)q->rows, (size_t)d->v_head, st.factor);
         if (p->tiles)

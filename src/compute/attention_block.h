@@ -10,6 +10,7 @@ typedef struct sn_attention_piece {
     int64_t first, rows; /* queries */
     const float *pack;   /* what sn_attention_pack made of the key head, when the plan packs */
     float *staging;      /* the worker's, as the plan says */
+    int64_t next;        /* batch * heads + head of the piece after this one; -1: unknown */
 } sn_attention_piece;
 
 /* Keys of key head `kv` as panels [panel][head][block], then its values as rows of v_row elements

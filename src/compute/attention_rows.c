@@ -29,6 +29,15 @@ int64_t sn_attention_staging(const sn_attention_desc *d, int64_t rows)
     return keys + queries + results;
 }
 
+void sn_attention_fetch(const sn_attention_rows *x, int64_t b, int64_t h, int64_t first, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const float *row = sn_attention_row(x, b, h, first + i);
+        for (int64_t k = 0; k < x->size; k += 16)
+            __builtin_prefetch(row + k);
+    }
+}
+
 void sn_attention_stage(const sn_attention_rows *x, int64_t b, int64_t h, int64_t first, int64_t n,
                         float *dst)
 {

@@ -238,26 +238,39 @@ static bool find_before(sn_value *v, chain *c)
     return c->n_move > 0 && count_rows(c->from) > 0 && count_rows(c->to) > 0;
 }
 
+/* `out` is v with other dims before the last one, by a Reshape before `at`. */
+static sonde_status add_reshape(sn_graph *g, sn_pass_env *env, sn_node *at, sn_value *v,
+                                const sn_type *like, sn_value *out, sn_node **made)
+{
+    const int64_t rank = like->rank;
+    sn_value *shape;
+    sn_node *n;
+    void *data;
+    SN_TRY(sn_pass_constant(g, env, "", SONDE_DTYPE_I64, &rank, 1, &shape, &data));
+    memcpy(data, like->dims, sizeof(int64_t) * (size_t)rank);
+    ((int64_t *)data)[rank - 1] = last_dim(v);
+    SN_TRY(sn_graph_add_node(g, at, "", "Reshape", at->name, 2, 1, &n, env->err));
+    n->opset = 14;
+    sn_node_set_input(n, 0, v);
+    sn_node_set_input(n, 1, shape);
+    sn_node_set_output(n, 0, out);
+    *made = n;
+    return SONDE_OK;
+}
+
 /* v as a matrix of rows, before `at`. */
 static sonde_status as_matrix(sn_graph *g, sn_pass_env *env, sn_node *at, sn_value *v,
                               const sn_node *inherit, sn_value **out)
 {
-    const int64_t two = 2, dims[2] = {count_rows(v), last_dim(v)};
-    sn_value *shape;
+    const sn_dim dims[2] = {count_rows(v), last_dim(v)};
+    const sn_type like = {.rank = 2, .dims = dims};
     sn_node *n;
-    void *data;
     *out = v;
     if (v->fact.type.rank == 2)
         return SONDE_OK;
-    SN_TRY(sn_pass_constant(g, env, "", SONDE_DTYPE_I64, &two, 1, &shape, &data));
-    memcpy(data, dims, sizeof dims);
-    SN_TRY(sn_graph_add_node(g, at, "", "Reshape", at->name, 2, 1, &n, env->err));
-    n->opset = inherit->opset;
     SN_TRY(sn_graph_add_value(g, "", out, env->err));
     sn_value_show_as(*out, v);
-    sn_node_set_input(n, 0, v);
-    sn_node_set_input(n, 1, shape);
-    sn_node_set_output(n, 0, *out);
+    SN_TRY(add_reshape(g, env, at, v, &like, *out, &n));
     SN_TRY(sn_node_inherit(g, n, inherit, env->err));
     return sn_node_refresh(g, n, env->err);
 }
@@ -463,10 +476,36 @@ static sonde_status invert(sn_graph *g, sn_pass_env *env, const rows *map, int64
     return SONDE_OK;
 }
 
+/* The rows y in the shape of the chain's end, which is made of them. Products take them in that
+ * shape, so that nothing is between them and what is added behind; a Gemm takes matrices only. */
+static sonde_status shape_result(sn_graph *g, sn_pass_env *env, const chain *c, sn_value *y)
+{
+    sn_node *last = c->move[c->n_move - 1], *shaped;
+    sn_value *x = c->to, *made;
+    bool first = c->n_wise > 0;
+    for (int i = 0; i < c->n_wise; i++)
+        first = first && !sn_node_is(c->wise[i], "Gemm");
+    if (!first) {
+        SN_TRY(run_through(g, env, c, y, &made));
+        SN_TRY(add_reshape(g, env, last, made, &c->to->fact.type, x, &shaped));
+        SN_TRY(sn_graph_replace(g, (sn_node *[]){last}, 1, shaped, last, env->err));
+        return sn_node_refresh(g, shaped, env->err);
+    }
+    SN_TRY(sn_graph_add_value(g, "", &x, env->err));
+    sn_value_show_as(x, y);
+    SN_TRY(add_reshape(g, env, c->wise[0], y, &c->to->fact.type, x, &shaped));
+    SN_TRY(sn_node_inherit(g, shaped, last, env->err));
+    SN_TRY(sn_node_refresh(g, shaped, env->err));
+    SN_TRY(run_through(g, env, c, x, &made));
+    sn_node *end = c->wise[c->n_wise - 1];
+    sn_node_set_output(end, 0, c->to);
+    return sn_node_refresh(g, end, env->err);
+}
+
 static sonde_status list_result(sn_graph *g, sn_pass_env *env, sn_node *n, const chain *c,
                                 const places *p, const rows *to, int64_t count)
 {
-    sn_value *list, *y, *made;
+    sn_value *list, *y;
     int32_t *at;
     SN_TRY(list_constant(g, env, p->batch, p->len, &list, &at));
     for (int64_t b = 0; b < p->batch; b++)
@@ -478,21 +517,7 @@ static sonde_status list_result(sn_graph *g, sn_pass_env *env, sn_node *n, const
     sn_value_show_as(y, n->out[0]);
     sn_node_set_output(n, 0, y);
     SN_TRY(sn_node_refresh(g, n, env->err));
-    SN_TRY(run_through(g, env, c, y, &made));
-    /* The last node that moved rows gives them their shape again. */
-    sn_node *last = c->move[c->n_move - 1], *shaped;
-    const int64_t rank = c->to->fact.type.rank;
-    sn_value *shape;
-    void *data;
-    SN_TRY(sn_pass_constant(g, env, "", SONDE_DTYPE_I64, &rank, 1, &shape, &data));
-    memcpy(data, c->to->fact.type.dims, sizeof(int64_t) * (size_t)rank);
-    SN_TRY(sn_graph_add_node(g, last, "", "Reshape", last->name, 2, 1, &shaped, env->err));
-    shaped->opset = last->opset;
-    sn_node_set_input(shaped, 0, made);
-    sn_node_set_input(shaped, 1, shape);
-    sn_node_set_output(shaped, 0, c->to);
-    SN_TRY(sn_graph_replace(g, (sn_node *[]){last}, 1, shaped, last, env->err));
-    return sn_node_refresh(g, shaped, env->err);
+    return shape_result(g, env, c, y);
 }
 
 static sonde_status visit_result(sn_graph *g, sn_pass_env *env, sn_node *n, bool *done)
