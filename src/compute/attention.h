@@ -57,7 +57,7 @@ typedef struct sn_attention_desc {
     /* F32 only. Lists of the arguments say which rows positions are; strides over batches do not
      * count then. */
     bool q_listed, kv_listed, y_listed;
-    bool unit;   /* queries and keys are divided by their lengths, or by `least` if that is more */
+    bool unit; /* queries and keys are divided by their lengths, or by `least` if that is more */
     float least;
 } sn_attention_desc;
 
@@ -105,7 +105,7 @@ typedef struct sn_attention_args {
     uint8_t hidden;         /* 0 or 1; elements of the mask are one of these */
     double filter;          /* -inf: masked out */
     const int64_t *offset;  /* per batch: key position of query 0, for left, right; NULL: 0 */
-    const int64_t *begin, *end; /* per batch: the keys that count; NULL: all */
+    const int64_t *begin, *end;      /* per batch: the keys that count; NULL: all */
     const int32_t *q_rows, *kv_rows; /* [batch][position], where the desc says so */
     const int32_t *y_rows;           /* the same; positions below 0 are left out */
     const void *sink; /* per head: one more term e^sink in the sum of the softmax; NULL: none */

@@ -415,7 +415,6 @@ void sn_attention_piece_run(const sn_attention_plan *p, const sn_attention_args 
     }
     finish_rows(p, a, q, st, y);
     if (d->y_listed)
-        sn_attention_unstage(y, q->rows, d->v_head,
-                             a->y_rows + q->batch * d->q_len + q->first, p->source.y[2],
-                             (float *)a->y + q->head * p->source.y[1]);
+        sn_attention_unstage(y, q->rows, d->v_head, a->y_rows + q->batch * d->q_len + q->first,
+                             p->source.y[2], (float *)a->y + q->head * p->source.y[1]);
 }

@@ -22,7 +22,8 @@ int64_t sn_attention_staging(const sn_attention_desc *d, int64_t rows)
     const int64_t keys =
         sn_attention_stages_keys(d) ? sn_count(d->kv_len, d->head + d->v_head + 1, 1, 1) : 0;
     const int64_t queries = sn_attention_stages_queries(d) ? sn_count(rows, d->head + 1, 1, 1) : 0;
-    const int64_t results = d->y_listed ? sn_count(rows, d->v_head, 1, 1) : 0, limit = INT64_MAX / 32;
+    const int64_t results = d->y_listed ? sn_count(rows, d->v_head, 1, 1) : 0,
+                  limit = INT64_MAX / 32;
     if (keys < 0 || queries < 0 || results < 0 || keys > limit || queries > limit ||
         results > limit)
         return -1;

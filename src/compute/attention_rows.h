@@ -25,8 +25,7 @@ static inline const float *sn_attention_row(const sn_attention_rows *x, int64_t 
                                             int64_t i)
 {
     const ptrdiff_t *s = x->stride;
-    return x->data + h * s[1] +
-           (x->list ? x->list[b * x->len + i] * s[2] : b * s[0] + i * s[2]);
+    return x->data + h * s[1] + (x->list ? x->list[b * x->len + i] * s[2] : b * s[0] + i * s[2]);
 }
 /* Asks for rows that are read later: they lie too far apart for a core to guess. */
 void sn_attention_fetch(const sn_attention_rows *x, int64_t b, int64_t h, int64_t first, int64_t n);

@@ -28,8 +28,8 @@ void sn_f32_exp_rows_ref(const sn_f32_exp_rows *e)
     for (size_t r = 0; r < e->rows; r++) {
         const ptrdiff_t at = (ptrdiff_t)r;
         exp_row(e->s + at * e->s_row, e->bias ? e->bias + at * e->bias_row : NULL,
-                e->more ? e->more + at * e->more_row : NULL, e->n, e->scale, &e->max[r],
-                &e->sum[r], &e->factor[r]);
+                e->more ? e->more + at * e->more_row : NULL, e->n, e->scale, &e->max[r], &e->sum[r],
+                &e->factor[r]);
     }
 }
 

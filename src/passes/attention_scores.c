@@ -47,7 +47,8 @@ sn_value *sn_scores_regrouped(sn_scores *s, const sn_node *n)
         return NULL;
     const sn_type *from = &n->in[0].value->fact.type, *to = &n->out[0]->fact.type;
     if (!sn_dim_same(dim_back(from, 1), dim_back(to, 1)) ||
-        !sn_dim_same(dim_back(from, 2), dim_back(to, 2)) || !take_rank(s, from) || !take_rank(s, to))
+        !sn_dim_same(dim_back(from, 2), dim_back(to, 2)) || !take_rank(s, from) ||
+        !take_rank(s, to))
         return NULL;
     return n->in[0].value;
 }

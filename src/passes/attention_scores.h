@@ -20,11 +20,11 @@ typedef struct sn_scores {
     float filter;
     int64_t hidden, hide; /* as the attributes of sonde.FusedAttention */
     double scale;
-    sn_value *scales;     /* constant, one of each head; NULL: none */
-    bool divided;         /* by the scales */
-    int rank;             /* the highest of the scores: 3, 4 or 5 */
-    int64_t windows;      /* of rank 5; else 1 */
-    sn_dim heads;         /* unknown when the rank is 3 */
+    sn_value *scales; /* constant, one of each head; NULL: none */
+    bool divided;     /* by the scales */
+    int rank;         /* the highest of the scores: 3, 4 or 5 */
+    int64_t windows;  /* of rank 5; else 1 */
+    sn_dim heads;     /* unknown when the rank is 3 */
 } sn_scores;
 
 /* Scores as a softmax reads them. False: not that, or not to be fused. */

@@ -185,7 +185,8 @@ static bool match(sn_node *softmax, attention *m)
     sn_node *product = match_product(m, match_nan_guard(m, softmax->out[0]));
     if (!product || (m->scores.rank != rank && (m->scores.n_terms || m->scores.keep)))
         return false;
-    if (!find_operands(m, product, false) && (m->scores.rank > 3 || !find_operands(m, product, true)))
+    if (!find_operands(m, product, false) &&
+        (m->scores.rank > 3 || !find_operands(m, product, true)))
         return false;
     m->scale = m->scores.scale * m->q.scale * m->k.scale;
     /* Values that were scaled would scale the result: left alone. */

@@ -47,8 +47,8 @@ static bool describe(const sn_view *v, sn_value *source, bool columns, bool flat
     const int size_axis = v->rank - (columns ? 2 : 1), len_axis = v->rank - (columns ? 1 : 2);
     const sn_digit *size = v->axis[size_axis].digit;
     int64_t batch;
-    if (v->rank < 3 || v->rank > 5 || v->axis[size_axis].n != 1 || size->axis != t->rank - 1 || size->inner != 1 ||
-        !sn_dim_known(size->size) || size->maybe_more)
+    if (v->rank < 3 || v->rank > 5 || v->axis[size_axis].n != 1 || size->axis != t->rank - 1 ||
+        size->inner != 1 || !sn_dim_known(size->size) || size->maybe_more)
         return false;
     *o = (sn_heads_view){.source = source, .size = size->size, .scale = v->scale};
     if (!plain_axis(v, len_axis, t, &o->view[2]))

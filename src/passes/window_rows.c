@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention inside windows of an image: exporters roll the image, cut it into windows, multiply
- * each row of them by the weights of queries, keys and values, and undo it all behind the attention.
- * A product of rows does not care about their order. So the products take the rows as they lie in
- * the image, and the attention gets lists of which rows make a window; the copies around it have
- * nothing left to do, and what is added behind them can be added by the last product.
+ * each row of them by the weights of queries, keys and values, and undo it all behind the
+ * attention. A product of rows does not care about their order. So the products take the rows as
+ * they lie in the image, and the attention gets lists of which rows make a window; the copies
+ * around it have nothing left to do, and what is added behind them can be added by the last
+ * product.
  *
  * What moves rows may be any chain of Reshape, Transpose, Slice, Concat, Gather and the like: it is
  * carried out here, on the numbers of the rows. */
@@ -68,7 +69,8 @@ static sn_value *wise_input(const sn_node *n)
         return n->in[0].value;
     const bool gemm = sn_node_is(n, "Gemm") || sn_node_is_internal(n, "FusedGemm");
     if (gemm && n->n_in <= 3 && !n->post_op[0] && !sn_node_attr_int(n, "transA", 0) &&
-        sn_value_is_const(n->in[1].value) && (n->n_in < 3 || !n->in[2].value || is_row(n->in[2].value)))
+        sn_value_is_const(n->in[1].value) &&
+        (n->n_in < 3 || !n->in[2].value || is_row(n->in[2].value)))
         return n->in[0].value;
     return NULL;
 }
@@ -351,8 +353,8 @@ static const int64_t *view_of(const sn_node *n, int i)
 }
 
 /* Inputs first … last of the attention, one value, get rows from further up. */
-static sonde_status list_sources(sn_graph *g, sn_pass_env *env, sn_node *n, const chain *c, int first,
-                                 int last, const rows *map)
+static sonde_status list_sources(sn_graph *g, sn_pass_env *env, sn_node *n, const chain *c,
+                                 int first, int last, const rows *map)
 {
     static const char *const names[3] = {"q_view", "k_view", "v_view"};
     places p;

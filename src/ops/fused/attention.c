@@ -100,7 +100,8 @@ static sonde_status prepare_fused(sn_prep *p)
         return sn_prep_fail(p, "heads and their sizes do not fit each other");
     if (hide < SN_ATTENTION_ADD_FILTER || hide > SN_ATTENTION_FILL_LAST || hidden < 0 ||
         hidden > 1 || a->scores_rank < 3 || a->scores_rank > 5 || a->windows < 1 ||
-        a->windows > INT32_MAX || a->y_count < 0 || a->y_count > INT32_MAX || (a->windows > 1 && a->scores_rank != 5))
+        a->windows > INT32_MAX || a->y_count < 0 || a->y_count > INT32_MAX ||
+        (a->windows > 1 && a->scores_rank != 5))
         return sn_prep_fail(p, "the masks' attributes are out of range");
     a->hide = (sn_attention_hide)hide;
     a->hidden = (uint8_t)hidden;
@@ -189,8 +190,8 @@ static int sizes(const fused_params *a, const sn_type *const in[INPUTS], sn_dim 
 static sonde_status infer_fused(sn_infer *c)
 {
     static const char *const names[INPUTS] = {
-        "queries", "keys",    "values", "the mask", "the filter", "the bias",
-        "scales",  "rows of queries", "rows of keys", "rows of results"};
+        "queries",  "keys",   "values",          "the mask",     "the filter",
+        "the bias", "scales", "rows of queries", "rows of keys", "rows of results"};
     const fused_params *a = c->params;
     const sn_type *in[INPUTS] = {NULL};
     for (uint32_t i = 0; i < INPUTS; i++)

@@ -5,11 +5,7 @@
 #define SN_OPS_FUSED_ATTENTION_H
 
 /* Inputs that the pass of windows adds. */
-enum {
-    SN_FUSED_ATTENTION_Q_ROWS = 7,
-    SN_FUSED_ATTENTION_KV_ROWS,
-    SN_FUSED_ATTENTION_Y_ROWS
-};
+enum { SN_FUSED_ATTENTION_Q_ROWS = 7, SN_FUSED_ATTENTION_KV_ROWS, SN_FUSED_ATTENTION_Y_ROWS };
 
 /* Attribute `hide`: when scores that the mask hides become the attribute `filter`. */
 typedef enum sn_fused_attention_hide {
