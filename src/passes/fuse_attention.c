@@ -21,17 +21,36 @@ typedef struct attention {
     sn_heads_view q, k, v;
     double scale;
     bool nan_is_zero, flat; /* flat: scores of rank 3, batch and heads are one axis */
+    bool unit;              /* queries and keys are divided by their lengths, or by … */
+    float least;
     int64_t y_axes[SN_VIEW_RANK];
     int y_rank;
 } attention;
 
 /* ------------------------------------------------------------------ operands */
+static bool find_views(attention *m, sn_value *q, sn_value *k, sn_value *v, bool k_columns)
+{
+    return sn_heads_view_find(q, false, m->flat, &m->q) &&
+           sn_heads_view_find(k, k_columns, m->flat, &m->k) &&
+           sn_heads_view_find(v, false, m->flat, &m->v);
+}
+
+/* Queries and keys are divided by their lengths: what they are before is read. */
+static bool find_unit_views(attention *m, sn_value *v)
+{
+    float other;
+    sn_value *q = sn_heads_of_unit(m->first->in[0].value, false, &m->least);
+    sn_value *k = sn_heads_of_unit(m->first->in[1].value, true, &other);
+    return q && k && m->least == other && find_views(m, q, k, v, false) && m->q.scale == 1 &&
+           m->k.scale == 1;
+}
+
 static bool find_operands(attention *m, const sn_node *product, bool flat)
 {
     m->flat = flat;
-    if (!sn_heads_view_find(m->first->in[0].value, false, flat, &m->q) ||
-        !sn_heads_view_find(m->first->in[1].value, true, flat, &m->k) ||
-        !sn_heads_view_find(product->in[1].value, false, flat, &m->v))
+    m->unit = find_unit_views(m, product->in[1].value);
+    if (!m->unit &&
+        !find_views(m, m->first->in[0].value, m->first->in[1].value, product->in[1].value, true))
         return false;
     /* Heads as the scores have them: one head of q may meet several of k by broadcasting. */
     if (m->scores.rank > 3 && m->scores.heads != m->q.heads)
@@ -209,6 +228,10 @@ static sonde_status set_attributes(sn_graph *g, sn_node *n, const attention *m, 
     SN_TRY(sn_node_set_float(g, n, "scale", m->scale, err));
     if (m->nan_is_zero)
         SN_TRY(sn_node_set_int(g, n, "nan_is_zero", 1, err));
+    if (m->unit) {
+        SN_TRY(sn_node_set_int(g, n, "unit", 1, err));
+        SN_TRY(sn_node_set_float(g, n, "least", (double)m->least, err));
+    }
     if (!m->scores.keep)
         return SONDE_OK;
     SN_TRY(sn_node_set_int(g, n, "hide", m->scores.hide, err));

@@ -143,6 +143,37 @@ TEST(a_factor_of_each_head_is_part_of_it)
     }
 }
 
+TEST(queries_and_keys_of_length_one_are_read_as_they_were_before)
+{
+    for (int form = 0; form < 3; form++) {
+        sn_model *m = pass_model(0);
+        sn_graph *g = m->graph, *p = NULL;
+        typed_input(g, "x", SONDE_DTYPE_F32, DIMS(2, LEN, 3 * WIDTH));
+        const_f32(g, "by", 3, DIMS(HEADS, 1, 1));
+        scalar_f32(g, "least", 0.5f);
+        const_i64(g, "all", 4, (int64_t[]){2, HEADS, LEN, SIZE});
+        split_qkv(g, "x", 2);
+        attr_ints(g, node(g, "ReduceL2", "ql", "q"), "axes", DIMS(-1));
+        attr_ints(g, node(g, "ReduceL2", "kl", "k"), "axes", DIMS(form ? 3 : -1));
+        node(g, form ? "Max" : "Clip", "qm", form ? "least ql" : "ql least");
+        node(g, form ? "Max" : "Clip", "km", "kl least");
+        node(g, "Expand", "qe", "qm all");
+        node(g, "Expand", "ke", "km all");
+        node(g, "Div", "qn", form == 2 ? "q qm" : "q qe");
+        node(g, "Div", "kn", form == 2 ? "k km" : "k ke");
+        perm(g, node(g, "Transpose", "knt", "kn"), DIMS(0, 1, 3, 2));
+        node(g, "MatMul", "s", "qn knt");
+        node(g, "Mul", "s1", "s by");
+        node(g, "Softmax", "e", "s1");
+        node(g, "MatMul", "o", "e v");
+        merge(g, "y", "o", 2);
+        outputs(g, "y");
+        check_fused(m, &p);
+        CHECK_EQ(p->n_live_nodes, 1);
+        end_pass_model(m, p);
+    }
+}
+
 TEST(windows_of_a_batch_of_one_have_scores_of_five_axes)
 {
     sn_model *m = pass_model(0);
