@@ -20,6 +20,16 @@ static void fetch_rows(const float *x, ptrdiff_t row, int64_t from, int64_t to, 
             __builtin_prefetch(x + r * row + i);
 }
 
+/* Queries or keys, of length 1 if that is asked for. */
+static void stage_rows(const sn_attention_plan *p, const sn_attention_rows *x, int64_t b, int64_t h,
+                       int64_t first, int64_t n, float *dst)
+{
+    if (p->d.unit)
+        sn_attention_stage_unit(p->kernels, x, b, h, first, n, p->d.least, dst);
+    else
+        sn_attention_stage(x, b, h, first, n, dst);
+}
+
 void sn_attention_pack(const sn_attention_plan *p, const sn_attention_args *a, int64_t b,
                        int64_t kv, float *dst, float *staging)
 {
@@ -29,15 +39,12 @@ void sn_attention_pack(const sn_attention_plan *p, const sn_attention_args *a, i
     const float *v = (const float *)a->v + b * d->v[0] + kv * d->v[1];
     float *values = dst + p->pack_k;
     if (sn_attention_stages_keys(d)) {
-        float *lengths = staging + d->kv_len * (d->head + d->v_head);
         const sn_attention_rows keys = {a->k, p->source.k, a->kv_rows, d->kv_len, d->head};
         const sn_attention_rows mixed = {a->v, p->source.v, a->kv_rows, d->kv_len, d->v_head};
         k = staging;
         v = staging + d->kv_len * d->head;
-        sn_attention_stage(&keys, b, kv, 0, d->kv_len, staging);
+        stage_rows(p, &keys, b, kv, 0, d->kv_len, staging);
         sn_attention_stage(&mixed, b, kv, 0, d->kv_len, staging + d->kv_len * d->head);
-        if (d->unit)
-            sn_attention_unit(p->kernels, staging, d->kv_len, d->head, d->least, lengths);
     }
     if (p->tiles) {
         sn_attention_tiles_pack(p, k, v, dst);
@@ -254,13 +261,13 @@ static void take_rows(const sn_attention_plan *p, const sn_attention_args *a,
 static float *staged_queries(const sn_attention_plan *p, const sn_attention_piece *q)
 {
     const sn_attention_desc *d = &p->d;
-    return q->staging + (sn_attention_stages_keys(d) ? d->kv_len * (d->head + d->v_head + 1) : 0);
+    return q->staging + (sn_attention_stages_keys(d) ? d->kv_len * (d->head + d->v_head) : 0);
 }
 
 /* Where results go until they are written to the rows of a list. */
 static float *staged_results(const sn_attention_plan *p, const sn_attention_piece *q)
 {
-    const int64_t queries = sn_attention_stages_queries(&p->d) ? p->rows * (p->d.head + 1) : 0;
+    const int64_t queries = sn_attention_stages_queries(&p->d) ? p->rows * p->d.head : 0;
     return staged_queries(p, q) + queries;
 }
 
@@ -269,10 +276,7 @@ static void stage_queries(const sn_attention_plan *p, const sn_attention_args *a
 {
     const sn_attention_desc *d = &p->d;
     const sn_attention_rows x = {a->q, p->source.q, a->q_rows, d->q_len, d->head};
-    float *to = staged_queries(p, q);
-    sn_attention_stage(&x, q->batch, q->head, q->first, q->rows, to);
-    if (d->unit)
-        sn_attention_unit(p->kernels, to, q->rows, d->head, d->least, to + p->rows * d->head);
+    stage_rows(p, &x, q->batch, q->head, q->first, q->rows, staged_queries(p, q));
 }
 
 enum { FETCH_QUERIES, FETCH_KEYS, FETCH_VALUES };
@@ -346,6 +350,16 @@ static void mix_values(const sn_attention_plan *p, const sn_attention_args *a,
     }
 }
 
+/* Where row r of the result goes; NULL: nowhere. */
+static float *result_row(const sn_attention_plan *p, const sn_attention_args *a,
+                         const sn_attention_piece *q, float *y, int64_t r)
+{
+    if (!p->d.y_listed)
+        return y + r * p->d.y[2];
+    const int32_t row = a->y_rows[q->batch * p->d.q_len + q->first + r];
+    return row < 0 ? NULL : (float *)a->y + q->head * p->source.y[1] + row * p->source.y[2];
+}
+
 /* Divides by the sums. A row without keys is zero; one with nothing but masked keys, whose sum is
  * 0, is NaN as the formula has it, or zero as some models want it. */
 static void finish_rows(const sn_attention_plan *p, const sn_attention_args *a,
@@ -354,15 +368,22 @@ static void finish_rows(const sn_attention_plan *p, const sn_attention_args *a,
     const sn_attention_desc *d = &p->d;
     for (int64_t r = 0; r < q->rows; r++)
         st.factor[r] = st.sum[r] == 0 ? NAN : 1.0f / st.sum[r];
-    p->kernels->f32_scale_rows(y, d->y[2], (size_t)q->rows, (size_t)d->v_head, st.factor);
-    for (int64_t r = 0; r < q->rows; r++, y += d->y[2]) {
+    if (!d->y_listed)
+        p->kernels->f32_scale_rows(y, d->y[2], (size_t)q->rows, (size_t)d->v_head, st.factor);
+    for (int64_t r = 0; r < q->rows; r++) {
         int64_t lo, hi;
+        float *to = result_row(p, a, q, y, r);
+        if (!to)
+            continue;
+        if (d->y_listed)
+            p->kernels->f32_mul(to, y + r * d->y[2], &st.factor[r], (size_t)d->v_head,
+                                SN_BINARY_VS);
         if (st.sum[r] > 0 && !a->sink)
             continue;
         sn_attention_range(d, a, q->batch, q->first + r, &lo, &hi);
         if (lo == hi || (d->masked_is_zero && st.sum[r] == 0) ||
             (d->nan_is_zero && !(st.sum[r] > 0)))
-            memset(y, 0, sizeof(float) * (size_t)d->v_head);
+            memset(to, 0, sizeof(float) * (size_t)d->v_head);
     }
 }
 
@@ -414,7 +435,4 @@ void sn_attention_piece_run(const sn_attention_plan *p, const sn_attention_args 
             mix_values(p, a, q, s, y, at, n, at > from);
     }
     finish_rows(p, a, q, st, y);
-    if (d->y_listed)
-        sn_attention_unstage(y, q->rows, d->v_head, a->y_rows + q->batch * d->q_len + q->first,
-                             p->source.y[2], (float *)a->y + q->head * p->source.y[1]);
 }

@@ -20,8 +20,8 @@ bool sn_attention_stages_keys(const sn_attention_desc *d)
 int64_t sn_attention_staging(const sn_attention_desc *d, int64_t rows)
 {
     const int64_t keys =
-        sn_attention_stages_keys(d) ? sn_count(d->kv_len, d->head + d->v_head + 1, 1, 1) : 0;
-    const int64_t queries = sn_attention_stages_queries(d) ? sn_count(rows, d->head + 1, 1, 1) : 0;
+        sn_attention_stages_keys(d) ? sn_count(d->kv_len, d->head + d->v_head, 1, 1) : 0;
+    const int64_t queries = sn_attention_stages_queries(d) ? sn_count(rows, d->head, 1, 1) : 0;
     const int64_t results = d->y_listed ? sn_count(rows, d->v_head, 1, 1) : 0,
                   limit = INT64_MAX / 32;
     if (keys < 0 || queries < 0 || results < 0 || keys > limit || queries > limit ||
@@ -47,21 +47,15 @@ void sn_attention_stage(const sn_attention_rows *x, int64_t b, int64_t h, int64_
                sizeof(float) * (size_t)x->size);
 }
 
-void sn_attention_unit(const sn_kernels *k, float *x, int64_t n, int64_t size, float least,
-                       float *lengths)
+void sn_attention_stage_unit(const sn_kernels *k, const sn_attention_rows *x, int64_t b, int64_t h,
+                             int64_t first, int64_t n, float least, float *dst)
 {
+    const size_t size = (size_t)x->size;
     for (int64_t i = 0; i < n; i++) {
-        k->f32_dots(lengths + i, x + i * size, x + i * size, 1, (size_t)size, (size_t)size);
-        const float length = sqrtf(lengths[i]);
-        lengths[i] = 1.0f / (length > least ? length : least);
+        const float *row = sn_attention_row(x, b, h, first + i);
+        float square;
+        k->f32_dots(&square, row, row, 1, size, size);
+        const float length = sqrtf(square), by = 1.0f / (length > least ? length : least);
+        k->f32_mul(dst + i * x->size, row, &by, size, SN_BINARY_VS);
     }
-    k->f32_scale_rows(x, size, (size_t)n, (size_t)size, lengths);
-}
-
-void sn_attention_unstage(const float *y, int64_t n, int64_t size, const int32_t *list,
-                          ptrdiff_t row, float *dst)
-{
-    for (int64_t i = 0; i < n; i++)
-        if (list[i] >= 0)
-            memcpy(dst + list[i] * row, y + i * size, sizeof(float) * (size_t)size);
 }

@@ -32,11 +32,8 @@ void sn_attention_fetch(const sn_attention_rows *x, int64_t b, int64_t h, int64_
 /* Rows first … first + n - 1, dense. */
 void sn_attention_stage(const sn_attention_rows *x, int64_t b, int64_t h, int64_t first, int64_t n,
                         float *dst);
-/* Rows of n × size are divided by their lengths, or by `least` where that is more. */
-void sn_attention_unit(const sn_kernels *k, float *x, int64_t n, int64_t size, float least,
-                       float *lengths);
-/* Dense rows to where the list says; rows below 0 go nowhere. */
-void sn_attention_unstage(const float *y, int64_t n, int64_t size, const int32_t *list,
-                          ptrdiff_t row, float *dst);
+/* The same, each divided by its length, or by `least` where that is more. */
+void sn_attention_stage_unit(const sn_kernels *k, const sn_attention_rows *x, int64_t b, int64_t h,
+                             int64_t first, int64_t n, float least, float *dst);
 
 #endif
