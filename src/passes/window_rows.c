@@ -4,241 +4,12 @@
  * attention. A product of rows does not care about their order. So the products take the rows as
  * they lie in the image, and the attention gets lists of which rows make a window; the copies
  * around it have nothing left to do, and what is added behind them can be added by the last
- * product.
- *
- * What moves rows may be any chain of Reshape, Transpose, Slice, Concat, Gather and the like: it is
- * carried out here, on the numbers of the rows. */
+ * product. */
 #include "ops/fused/attention.h"
 #include "passes/heads_view.h"
-
-enum { MAX_STEPS = 16, MAX_WISE = 6, MAX_PARTS = 4, MAX_ROWS = 1 << 22 };
-
-typedef struct rows {
-    int32_t *at;
-    int64_t n;
-    size_t bytes;
-} rows;
-
-/* Row-wise nodes and the nodes that move rows, both in the order in which they run. */
-typedef struct chain {
-    sn_node *wise[MAX_WISE];
-    int n_wise;
-    sn_node *move[MAX_STEPS];
-    int n_move;
-    sn_value *from, *to; /* ends of what moves */
-} chain;
-
-/* ------------------------------------------------------------------ kinds of nodes */
-static sn_dim last_dim(const sn_value *v)
-{
-    const sn_type *t = &v->fact.type;
-    return t->kind == SN_KIND_TENSOR && t->rank > 0 ? t->dims[t->rank - 1] : 0;
-}
-
-static bool is_concrete(const sn_value *v)
-{
-    return v && sn_value_is_dtype(v, SONDE_DTYPE_F32) && sn_type_is_concrete(&v->fact.type) &&
-           v->fact.type.rank >= 2 && last_dim(v) > 0;
-}
-
-/* Number of rows; -1: more than lists have. */
-static int64_t count_rows(const sn_value *v)
-{
-    int64_t n = 1;
-    for (int i = 0; i + 1 < v->fact.type.rank && n >= 0; i++)
-        n = v->fact.type.dims[i] > MAX_ROWS / (n > 0 ? n : 1) ? -1 : n * v->fact.type.dims[i];
-    return n;
-}
-
-static bool is_row(const sn_value *v)
-{
-    return v && sn_value_is_const(v) && v->fact.type.rank <= 2 &&
-           (v->fact.type.rank <= 1 || v->fact.type.dims[0] == 1);
-}
-
-/* Does the same to every row of its first input, and nothing else. */
-static sn_value *wise_input(const sn_node *n)
-{
-    if (sn_node_is(n, "Add") && n->n_in == 2)
-        for (int i = 0; i < 2; i++)
-            if (is_concrete(n->in[i].value) && is_row(n->in[1 - i].value) &&
-                sn_type_same_shape(&n->in[i].value->fact.type, &n->out[0]->fact.type))
-                return n->in[i].value;
-    if (sn_node_is(n, "MatMul") && n->n_in == 2 && sn_value_is_const(n->in[1].value) &&
-        n->in[1].value->fact.type.rank == 2)
-        return n->in[0].value;
-    const bool gemm = sn_node_is(n, "Gemm") || sn_node_is_internal(n, "FusedGemm");
-    if (gemm && n->n_in <= 3 && !n->post_op[0] && !sn_node_attr_int(n, "transA", 0) &&
-        sn_value_is_const(n->in[1].value) &&
-        (n->n_in < 3 || !n->in[2].value || is_row(n->in[2].value)))
-        return n->in[0].value;
-    return NULL;
-}
-
-static bool is_reshape(const sn_node *n)
-{
-    return (sn_node_is(n, "Reshape") || sn_node_is(n, "Squeeze") || sn_node_is(n, "Unsqueeze") ||
-            sn_node_is(n, "Flatten")) &&
-           is_concrete(n->in[0].value) && is_concrete(n->out[0]) &&
-           last_dim(n->in[0].value) == last_dim(n->out[0]);
-}
-
-/* Moves whole rows of one input, or of Slices of one value that it joins; that value. */
-static sn_value *moved_input(const sn_node *n)
-{
-    if (!n->n_out || !is_concrete(n->out[0]) || !n->n_in || !is_concrete(n->in[0].value))
-        return NULL;
-    if (is_reshape(n))
-        return n->in[0].value;
-    if (sn_node_is(n, "Concat")) {
-        sn_value *from = NULL;
-        for (uint32_t i = 0; i < n->n_in; i++) {
-            const sn_node *part = n->in[i].value ? n->in[i].value->producer : NULL;
-            if (!part || !sn_node_is(part, "Slice") || n->n_in > MAX_PARTS ||
-                sn_value_only_reader(part->out[0]) != n || (from && part->in[0].value != from))
-                return NULL;
-            from = part->in[0].value;
-        }
-        return last_dim(from) == last_dim(n->out[0]) ? from : NULL;
-    }
-    if (!sn_node_is(n, "Transpose") && !sn_node_is(n, "Slice") && !sn_node_is(n, "Gather"))
-        return NULL;
-    for (uint32_t i = 1; i < n->n_in; i++)
-        if (n->in[i].value && !sn_value_is_const(n->in[i].value))
-            return NULL;
-    const sn_attr *perm = sn_node_attr(n, "perm");
-    const int rank = n->in[0].value->fact.type.rank;
-    if (sn_node_is(n, "Transpose") &&
-        (!perm || perm->n != (size_t)rank || perm->ints[rank - 1] != rank - 1))
-        return NULL;
-    return last_dim(n->in[0].value) == last_dim(n->out[0]) ? n->in[0].value : NULL;
-}
-
-/* ------------------------------------------------------------------ carrying it out */
-static sonde_status new_rows(sn_graph *g, int64_t n, rows *r, sonde_error *err)
-{
-    r->n = n;
-    r->bytes = (size_t)n * sizeof *r->at;
-    r->at = sn_alloc_zero(g->alloc, r->bytes);
-    return r->at ? SONDE_OK : sn_fail_memory(err, r->bytes);
-}
-
-static void free_rows(sn_graph *g, rows *r)
-{
-    sn_free(g->alloc, r->at, r->at ? r->bytes : 0);
-    r->at = NULL;
-}
-
-/* `numbers` as a tensor shaped like v, with one number instead of a row. */
-static sonde_status as_slot(sn_graph *g, const sn_value *v, const rows *numbers, sn_slot *s,
-                            sonde_error *err)
-{
-    int64_t dims[SN_MAX_RANK];
-    const int rank = v->fact.type.rank;
-    memcpy(dims, v->fact.type.dims, sizeof *dims * (size_t)rank);
-    dims[rank - 1] = 1;
-    SN_TRY(sn_slot_new_tensor(s, SONDE_DTYPE_I32, dims, rank, g->alloc, err));
-    memcpy(s->t.data, numbers->at, (size_t)numbers->n * sizeof(int32_t));
-    return SONDE_OK;
-}
-
-/* One node, which is no Reshape, on the numbers of rows. */
-static sonde_status move_once(sn_graph *g, sn_pass_env *env, const sn_node *n, const sn_slot *x,
-                              sn_slot *y, bool *usable)
-{
-    sn_slot parts[MAX_PARTS] = {0};
-    const sn_slot *given[MAX_PARTS + 4] = {x};
-    sonde_status st = SONDE_OK;
-    *usable = n->n_in <= MAX_PARTS + 4;
-    if (sn_node_is(n, "Concat"))
-        for (uint32_t i = 0; i < n->n_in && st == SONDE_OK && *usable; i++) {
-            const sn_slot *const one[8] = {x};
-            st = sn_node_evaluate(g, env, n->in[i].value->producer, one, &parts[i], usable);
-            given[i] = &parts[i];
-        }
-    if (st == SONDE_OK && *usable)
-        st = sn_node_evaluate(g, env, n, given, y, usable);
-    for (int i = 0; i < MAX_PARTS; i++)
-        sn_slot_clear(&parts[i]);
-    return st;
-}
-
-/* Row i of c->to is row map->at[i] of c->from. */
-static sonde_status follow(sn_graph *g, sn_pass_env *env, const chain *c, rows *map, bool *usable)
-{
-    rows now = {0};
-    sonde_status st = SONDE_OK;
-    *usable = true;
-    SN_TRY(new_rows(g, count_rows(c->from), &now, env->err));
-    for (int64_t i = 0; i < now.n; i++)
-        now.at[i] = (int32_t)i;
-    for (int k = 0; k < c->n_move && st == SONDE_OK && *usable; k++) {
-        const sn_node *n = c->move[k];
-        sn_slot x = {0}, y = {0};
-        if (is_reshape(n))
-            continue;
-        st = as_slot(g, moved_input(n), &now, &x, env->err);
-        if (st == SONDE_OK)
-            st = move_once(g, env, n, &x, &y, usable);
-        *usable = *usable && st == SONDE_OK && y.t.dtype == SONDE_DTYPE_I32 &&
-                  sn_tensor_count(&y.t) == count_rows(n->out[0]);
-        if (*usable) {
-            free_rows(g, &now);
-            st = new_rows(g, count_rows(n->out[0]), &now, env->err);
-        }
-        if (*usable && st == SONDE_OK)
-            memcpy(now.at, y.t.data, now.bytes);
-        sn_slot_clear(&x);
-        sn_slot_clear(&y);
-    }
-    *map = now;
-    return st;
-}
-
-static bool is_still(const rows *r)
-{
-    for (int64_t i = 0; i < r->n; i++)
-        if (r->at[i] != i)
-            return false;
-    return true;
-}
+#include "passes/row_chain.h"
 
 /* ------------------------------------------------------------------ before the attention */
-/* From v, which only `reader` reads, up: products, then what moves their rows. */
-static bool find_before(sn_value *v, chain *c)
-{
-    sn_node *wise[MAX_WISE], *move[MAX_STEPS];
-    sn_value *x;
-    *c = (chain){.n_wise = 0};
-    for (;; v = x) {
-        sn_node *n = v->producer;
-        x = !n || n->n_out != 1 || !is_concrete(v) ? NULL
-            : is_reshape(n)                        ? n->in[0].value
-                                                   : wise_input(n);
-        if (!x)
-            break;
-        if (!is_reshape(n)) {
-            if (c->n_wise == MAX_WISE)
-                return false;
-            wise[c->n_wise++] = n;
-        }
-        if (!sn_value_only_reader(x))
-            break;
-    }
-    if (c->n_wise == 0 || !sn_value_only_reader(wise_input(wise[c->n_wise - 1])))
-        return false;
-    c->to = v = wise_input(wise[c->n_wise - 1]);
-    while (c->n_move < MAX_STEPS && v->producer && (x = moved_input(v->producer))) {
-        move[c->n_move++] = v->producer;
-        v = x;
-    }
-    c->from = v;
-    for (int i = 0; i < c->n_wise; i++)
-        c->wise[i] = wise[c->n_wise - 1 - i];
-    for (int i = 0; i < c->n_move; i++)
-        c->move[i] = move[c->n_move - 1 - i];
-    return c->n_move > 0 && count_rows(c->from) > 0 && count_rows(c->to) > 0;
-}
 
 /* `out` is v with other dims before the last one, by a Reshape before `at`. */
 static sonde_status add_reshape(sn_graph *g, sn_pass_env *env, sn_node *at, sn_value *v,
@@ -250,7 +21,7 @@ static sonde_status add_reshape(sn_graph *g, sn_pass_env *env, sn_node *at, sn_v
     void *data;
     SN_TRY(sn_pass_constant(g, env, "", SONDE_DTYPE_I64, &rank, 1, &shape, &data));
     memcpy(data, like->dims, sizeof(int64_t) * (size_t)rank);
-    ((int64_t *)data)[rank - 1] = last_dim(v);
+    ((int64_t *)data)[rank - 1] = sn_row_width(v);
     SN_TRY(sn_graph_add_node(g, at, "", "Reshape", at->name, 2, 1, &n, env->err));
     n->opset = 14;
     sn_node_set_input(n, 0, v);
@@ -264,7 +35,7 @@ static sonde_status add_reshape(sn_graph *g, sn_pass_env *env, sn_node *at, sn_v
 static sonde_status as_matrix(sn_graph *g, sn_pass_env *env, sn_node *at, sn_value *v,
                               const sn_node *inherit, sn_value **out)
 {
-    const sn_dim dims[2] = {count_rows(v), last_dim(v)};
+    const sn_dim dims[2] = {sn_row_count(v), sn_row_width(v)};
     const sn_type like = {.rank = 2, .dims = dims};
     sn_node *n;
     *out = v;
@@ -278,13 +49,13 @@ static sonde_status as_matrix(sn_graph *g, sn_pass_env *env, sn_node *at, sn_val
 }
 
 /* The row-wise nodes read x one after the other; *y: what the last one makes. */
-static sonde_status run_through(sn_graph *g, sn_pass_env *env, const chain *c, sn_value *x,
+static sonde_status run_through(sn_graph *g, sn_pass_env *env, const sn_row_chain *c, sn_value *x,
                                 sn_value **y)
 {
     for (int i = 0; i < c->n_wise; i++) {
         sn_node *n = c->wise[i];
         sn_value *made;
-        const bool second = wise_input(n) != n->in[0].value;
+        const bool second = sn_row_wise_input(n) != n->in[0].value;
         SN_TRY(sn_graph_add_value(g, "", &made, env->err));
         sn_value_show_as(made, n->out[0]);
         sn_node_set_input(n, second, x);
@@ -328,6 +99,28 @@ static bool find_places(const sn_value *v, const int64_t *view, places *p)
     return p->batch * p->len == distance;
 }
 
+static const int64_t *view_of(const sn_node *n, int i)
+{
+    static const char *const names[3] = {"q_view", "k_view", "v_view"};
+    return sn_node_attr(n, names[i])->ints;
+}
+
+/* Nothing is repeated for other batches or positions: the result has as many as p, with which
+ * inputs first … 2 begin. */
+static bool is_whole(const sn_node *n, int first, const places *p)
+{
+    const int64_t *q = view_of(n, 0);
+    const sn_type *t = &n->in[0].value->fact.type, *y = &n->out[0]->fact.type;
+    if (!sn_type_is_concrete(t) || !sn_type_is_concrete(y) || p->len < 2)
+        return false;
+    int64_t count = 1;
+    for (int i = 0; i < y->rank; i++)
+        count *= y->dims[i];
+    const int64_t len = first == 0 ? p->len : q[2] < 0 ? 1 : t->dims[q[2]];
+    return count ==
+           p->batch * len * sn_node_attr_int(n, "heads", 1) * sn_node_attr_int(n, "v_head_size", 1);
+}
+
 static bool read_by_only(const sn_value *v, const sn_node *n)
 {
     if (v->n_outputs)
@@ -346,15 +139,9 @@ static sonde_status fit_input(sn_node *n, uint32_t i, sn_graph *g, sn_value *v, 
     return SONDE_OK;
 }
 
-static const int64_t *view_of(const sn_node *n, int i)
-{
-    static const char *const names[3] = {"q_view", "k_view", "v_view"};
-    return sn_node_attr(n, names[i])->ints;
-}
-
 /* Inputs first … last of the attention, one value, get rows from further up. */
-static sonde_status list_sources(sn_graph *g, sn_pass_env *env, sn_node *n, const chain *c,
-                                 int first, int last, const rows *map)
+static sonde_status list_sources(sn_graph *g, sn_pass_env *env, sn_node *n, const sn_row_chain *c,
+                                 int first, int last, const sn_rows *map)
 {
     static const char *const names[3] = {"q_view", "k_view", "v_view"};
     places p;
@@ -382,65 +169,29 @@ static sonde_status list_sources(sn_graph *g, sn_pass_env *env, sn_node *n, cons
 static sonde_status visit_sources(sn_graph *g, sn_pass_env *env, sn_node *n, int first, int last,
                                   bool *done)
 {
-    chain c;
-    rows map = {0};
+    sn_row_chain c;
+    sn_rows map = {0};
     places p, other;
     sn_value *v = n->in[first].value;
-    if (!is_concrete(v) || !find_places(v, view_of(n, first), &p))
+    if (!sn_has_rows(v) || !find_places(v, view_of(n, first), &p))
         return SONDE_OK;
     for (int i = first + 1; i <= last; i++)
         if (n->in[i].value != v || !find_places(v, view_of(n, i), &other) ||
             memcmp(&p, &other, sizeof p) != 0)
             return SONDE_OK;
-    if (!read_by_only(v, n) || !find_before(v, &c))
+    if (!is_whole(n, first, &p) || !read_by_only(v, n) || !sn_row_chain_before(v, &c))
         return SONDE_OK;
     bool usable;
-    sonde_status st = follow(g, env, &c, &map, &usable);
-    if (st == SONDE_OK && usable && !is_still(&map)) {
+    sonde_status st = sn_row_chain_follow(g, env, &c, &map, &usable);
+    if (st == SONDE_OK && usable && !sn_rows_still(&map)) {
         st = list_sources(g, env, n, &c, first, last, &map);
         *done = true;
     }
-    free_rows(g, &map);
+    sn_rows_free(g, &map);
     return st;
 }
 
 /* ------------------------------------------------------------------ behind it */
-/* The node that v goes through next, or the Concat of its Slices. */
-static sn_node *next_move(const sn_value *v)
-{
-    if (v->n_outputs || !v->uses)
-        return NULL;
-    sn_node *n = v->uses->node;
-    if (v->n_uses > 1) {
-        n = sn_node_is(n, "Slice") ? sn_value_only_reader(n->out[0]) : NULL;
-        for (const sn_edge *u = v->uses; u && n; u = u->next)
-            if (!sn_node_is(u->node, "Slice") || sn_value_only_reader(u->node->out[0]) != n)
-                n = NULL;
-    }
-    return n && moved_input(n) == v ? n : NULL;
-}
-
-static bool find_behind(sn_value *v, chain *c)
-{
-    sn_node *n;
-    *c = (chain){.from = v};
-    while ((n = sn_value_only_reader(v)) && n->n_out == 1 && is_concrete(n->out[0])) {
-        if (!is_reshape(n)) {
-            if (wise_input(n) != v || c->n_wise == MAX_WISE)
-                break;
-            c->wise[c->n_wise++] = n;
-            c->from = n->out[0];
-        }
-        v = n->out[0];
-    }
-    v = c->from;
-    while (c->n_move < MAX_STEPS && (n = next_move(v))) {
-        c->move[c->n_move++] = n;
-        v = n->out[0];
-    }
-    c->to = v;
-    return c->n_move > 0 && count_rows(c->from) > 0 && count_rows(c->to) > 0;
-}
 
 /* Places of the attention's result: the last axis is heads times numbers, the others are rows. */
 static bool result_places(const sn_node *n, places *p)
@@ -465,22 +216,9 @@ static bool result_places(const sn_node *n, places *p)
     return true;
 }
 
-/* Where each row of the chain's beginning goes; false: to more than one place. */
-static sonde_status invert(sn_graph *g, sn_pass_env *env, const rows *map, int64_t n, rows *to,
-                           bool *usable)
-{
-    SN_TRY(new_rows(g, n, to, env->err));
-    memset(to->at, -1, to->bytes);
-    for (int64_t i = 0; i < map->n; i++) {
-        *usable = *usable && to->at[map->at[i]] < 0;
-        to->at[map->at[i]] = (int32_t)i;
-    }
-    return SONDE_OK;
-}
-
 /* The rows y in the shape of the chain's end, which is made of them. Products take them in that
  * shape, so that nothing is between them and what is added behind; a Gemm takes matrices only. */
-static sonde_status shape_result(sn_graph *g, sn_pass_env *env, const chain *c, sn_value *y)
+static sonde_status shape_result(sn_graph *g, sn_pass_env *env, const sn_row_chain *c, sn_value *y)
 {
     sn_node *last = c->move[c->n_move - 1], *shaped;
     sn_value *x = c->to, *made;
@@ -504,8 +242,8 @@ static sonde_status shape_result(sn_graph *g, sn_pass_env *env, const chain *c, 
     return sn_node_refresh(g, end, env->err);
 }
 
-static sonde_status list_result(sn_graph *g, sn_pass_env *env, sn_node *n, const chain *c,
-                                const places *p, const rows *to, int64_t count)
+static sonde_status list_result(sn_graph *g, sn_pass_env *env, sn_node *n, const sn_row_chain *c,
+                                const places *p, const sn_rows *to, int64_t count)
 {
     sn_value *list, *y;
     int32_t *at;
@@ -524,22 +262,22 @@ static sonde_status list_result(sn_graph *g, sn_pass_env *env, sn_node *n, const
 
 static sonde_status visit_result(sn_graph *g, sn_pass_env *env, sn_node *n, bool *done)
 {
-    chain c;
+    sn_row_chain c;
     places p;
-    rows map = {0}, to = {0};
+    sn_rows map = {0}, to = {0};
     bool usable = true;
-    if (!is_concrete(n->out[0]) || n->out[0]->n_outputs || !result_places(n, &p) ||
-        !find_behind(n->out[0], &c))
+    if (!sn_has_rows(n->out[0]) || n->out[0]->n_outputs || !result_places(n, &p) ||
+        !sn_row_chain_behind(n->out[0], &c))
         return SONDE_OK;
-    sonde_status st = follow(g, env, &c, &map, &usable);
-    if (st == SONDE_OK && usable && !is_still(&map))
-        st = invert(g, env, &map, count_rows(c.from), &to, &usable);
+    sonde_status st = sn_row_chain_follow(g, env, &c, &map, &usable);
+    if (st == SONDE_OK && usable && !sn_rows_still(&map))
+        st = sn_rows_invert(g, env, &map, sn_row_count(c.from), &to, &usable);
     if (st == SONDE_OK && usable && to.at) {
         st = list_result(g, env, n, &c, &p, &to, map.n);
         *done = true;
     }
-    free_rows(g, &map);
-    free_rows(g, &to);
+    sn_rows_free(g, &map);
+    sn_rows_free(g, &to);
     return st;
 }
 

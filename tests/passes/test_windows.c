@@ -253,6 +253,72 @@ TEST(rolls_and_windows_around_it_become_lists_of_rows)
     }
 }
 
+/* "x" ► rows of windows, whose columns were mixed before ► "y". */
+static sn_graph *mixed_columns(sn_model *m, int form)
+{
+    sn_graph *g = m->graph, *p = NULL;
+    const int64_t n = SIDE / WINDOW, half = WIDTH / 2, all = WIDTH;
+    typed_input(g, "x", SONDE_DTYPE_F32, DIMS(1, SIDE, SIDE, WIDTH));
+    const_f32(g, "wi", 0, DIMS(WIDTH, 3 * WIDTH));
+    const_i64(g, "half", 1, &half), const_i64(g, "all", 1, &all);
+    const_i64(g, "none", 1, (int64_t[]){0}), const_i64(g, "last", 1, (int64_t[]){3});
+    const_i64(g, "back", 1, (int64_t[]){-1}), const_i64(g, "end", 1, (int64_t[]){-1000});
+    const_i64(g, "order", WIDTH, (int64_t[]){5, 4, 3, 2, 1, 0});
+    node(g, "Slice", "c1", "x half all last");
+    node(g, "Slice", "c2", "x none half last");
+    if (form == 0)
+        attr_int(g, node(g, "Concat", "c", "c1 c2"), "axis", 3);
+    else if (form == 1)
+        node(g, "Slice", "c", "x back end last back");
+    else
+        attr_int(g, node(g, "Gather", "c", "x order"), "axis", 3);
+    reshape(g, "w1", "c", DIMS(1, n, WINDOW, n, WINDOW, WIDTH));
+    perm(g, node(g, "Transpose", "w2", "w1"), DIMS(0, 1, 3, 2, 4, 5));
+    reshape(g, "w3", "w2", DIMS(-1, LEN, WIDTH));
+    node(g, "MatMul", "p1", "w3 wi");
+    split_qkv(g, "p1", WINDOWS);
+    node(g, "MatMul", "s", "q kt");
+    node(g, "Softmax", "e", "s");
+    node(g, "MatMul", "o", "e v");
+    merge(g, "y", "o", WINDOWS);
+    outputs(g, "y");
+    check_fused(m, &p);
+    return p;
+}
+
+TEST(what_mixes_columns_is_no_move_of_rows)
+{
+    for (int form = 0; form < 3; form++) {
+        sn_model *m = pass_model(0);
+        sn_graph *p = mixed_columns(m, form);
+        CHECK_EQ(fused(p)->n_in, 9); /* lists of queries and keys: the windows only */
+        CHECK_EQ(count_ops(p, "Transpose"), 0);
+        end_pass_model(m, p);
+    }
+}
+
+TEST(windows_that_a_mask_repeats_have_no_lists)
+{
+    sn_model *m = pass_model(0);
+    sn_graph *g = m->graph, *p = NULL;
+    typed_input(g, "x", SONDE_DTYPE_F32, DIMS(1, WINDOW, WINDOW, WIDTH));
+    typed_input(g, "mask", SONDE_DTYPE_F32, DIMS(3, 1, LEN, LEN));
+    const_f32(g, "wi", 0, DIMS(WIDTH, 3 * WIDTH));
+    perm(g, node(g, "Transpose", "t", "x"), DIMS(0, 2, 1, 3));
+    reshape(g, "w", "t", DIMS(1, LEN, WIDTH));
+    node(g, "MatMul", "p1", "w wi");
+    split_qkv(g, "p1", 1);
+    node(g, "MatMul", "s", "q kt");
+    node(g, "Add", "s1", "s mask");
+    node(g, "Softmax", "e", "s1");
+    node(g, "MatMul", "o", "e v");
+    merge(g, "y", "o", 3);
+    outputs(g, "y");
+    check_fused(m, &p);
+    CHECK_EQ(fused(p)->n_in, 4);
+    end_pass_model(m, p);
+}
+
 TEST(rows_that_somebody_else_reads_stay_where_they_are)
 {
     sn_model *m = pass_model(0);
