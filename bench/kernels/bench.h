@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of the kernel benchmark: cases (cases.inc), who runs them (engine.c, engine_bytes.c:
- * sonde's drivers; engine_sparse.c; openblas.c, onednn.c: libraries that may be installed), how
- * they are timed (measure.c), and how the figures are told (report.c). Single kernels are in
- * rows.h. Running out of memory ends the program. */
+/* The parts of the kernel benchmark: cases (cases.inc), who runs them (engine.c, engine_bytes.c,
+ * engine_attention.c: sonde's drivers; engine_sparse.c; openblas.c, onednn.c: libraries that may be
+ * installed), how they are timed (measure.c), and how the figures are told (report.c). Single
+ * kernels are in rows.h. Running out of memory ends the program. */
 #ifndef BENCH_KERNELS_BENCH_H
 #define BENCH_KERNELS_BENCH_H
 
@@ -28,13 +28,19 @@ typedef struct bench_conv {
     bool residual;
 } bench_conv;
 
+typedef struct bench_attention {
+    int64_t batch, heads, len, head;
+    bool windows; /* rows found by lists, and a mask of each window */
+} bench_attention;
+
 typedef struct bench_case {
     char name[64];     /* "gemm/128x768x3072", "conv/resnet50/s1_b" */
     const char *group; /* cases in a row with the same one are summed up */
     bool is_conv;
     bench_gemm gemm;
     bench_conv conv;
-    int count; /* how often the network has it */
+    bench_attention attention; /* batch 0: it is something else */
+    int count;                 /* how often the network has it */
     double flops;
 } bench_case;
 
@@ -86,6 +92,9 @@ bool bench_engine(const bench_setup *s, int slot, uint32_t cpu_flags, const benc
 /* The same in bytes: unsigned ones times signed weights, and bytes again. */
 bool bench_bytes(const bench_setup *s, int slot, uint32_t cpu_flags, const bench_case *c,
                  bench_runner *out);
+/* Attention, in f32 or bf16. */
+bool bench_attend(const bench_setup *s, int slot, uint32_t cpu_flags, const bench_case *c,
+                  bench_runner *out);
 /* A product whose weights have zeros, without multiplying those; by the driver the engine would
  * use if that were always faster. */
 bool bench_sparse(const bench_setup *s, int slot, const bench_case *c, bench_runner *out);

@@ -10,18 +10,22 @@ typedef struct row {
     bench_gemm gemm;
     bench_conv conv;
     int count;
+    bench_attention attention;
 } row;
 
 static const row rows[] = {
-#define BENCH_GEMM(m, n, k, packed) {NULL, NULL, {m, n, k, packed, 0, 0, 0}, {0}, 1},
+#define BENCH_GEMM(m, n, k, packed) {NULL, NULL, {m, n, k, packed, 0, 0, 0}, {0}, 1, {0}},
 #define BENCH_SPARSE(m, n, k, zeros, outputs, ks)                                                  \
-    {NULL, NULL, {m, n, k, true, zeros, outputs, ks}, {0}, 1},
+    {NULL, NULL, {m, n, k, true, zeros, outputs, ks}, {0}, 1, {0}},
 #define BENCH_CONV(network, layer, in, out, groups, image, kernel, stride, count, residual)        \
-    {network, layer, {0}, {in, out, groups, image, kernel, stride, residual}, count},
+    {network, layer, {0}, {in, out, groups, image, kernel, stride, residual}, count, {0}},
+#define BENCH_ATTENTION(batch, heads, len, head, windows)                                          \
+    {NULL, NULL, {0}, {0}, 1, {batch, heads, len, head, windows}},
 #include "cases.inc"
 #undef BENCH_GEMM
 #undef BENCH_SPARSE
 #undef BENCH_CONV
+#undef BENCH_ATTENTION
 };
 
 bool bench_case_get(size_t k, bench_case *out)
@@ -29,16 +33,24 @@ bool bench_case_get(size_t k, bench_case *out)
     if (k >= sizeof rows / sizeof rows[0])
         return false;
     const row *r = &rows[k];
-    *out = (bench_case){.group = r->network ? r->network : "gemm",
+    *out = (bench_case){.group = r->network           ? r->network
+                                 : r->attention.batch ? "attention"
+                                                      : "gemm",
                         .is_conv = r->network != NULL,
                         .gemm = r->gemm,
                         .conv = r->conv,
+                        .attention = r->attention,
                         .count = r->count};
     if (out->is_conv) {
         const bench_conv *c = &r->conv;
         const int64_t to = (c->image + 2 * (c->kernel / 2) - c->kernel) / c->stride + 1;
         snprintf(out->name, sizeof out->name, "conv/%s/%s", r->network, r->layer);
         out->flops = 2.0 * (double)(c->out * (c->in / c->groups) * c->kernel * c->kernel * to * to);
+    } else if (r->attention.batch) {
+        const bench_attention *a = &r->attention;
+        snprintf(out->name, sizeof out->name, "attention/%dx%dx%dx%d%s", (int)a->batch,
+                 (int)a->heads, (int)a->len, (int)a->head, a->windows ? "/windows" : "");
+        out->flops = 4.0 * (double)(a->batch * a->heads * a->len * a->len * a->head);
     } else {
         const bench_gemm *g = &r->gemm;
         snprintf(out->name, sizeof out->name, "gemm/%dx%dx%d%s", (int)g->m, (int)g->n, (int)g->k,

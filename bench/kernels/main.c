@@ -12,7 +12,8 @@ static const char usage[] =
     "\n"
     "Measures the cases whose name contains one of the WORDs (without WORDs: all cases):\n"
     "gemm/MxNxK, gemm/MxNxK/sparse90_4x1 (90 % of the blocks of 4 outputs at one k are zero),\n"
-    "conv/NETWORK/LAYER. The peak is measured together with each case, with the same\n"
+    "conv/NETWORK/LAYER, attention/BATCHxHEADSxPOSITIONSxSIZE, .../windows (rows in windows of an\n"
+    "image, with masks). The peak is measured together with each case, with the same\n"
     "instructions and threads. The percentage of the peak is the median over many rounds, with\n"
     "its quartiles. A ! after them: other programs used the cores in nearly all rounds.\n"
     "\n"
@@ -176,7 +177,10 @@ static void bench_one(const bench_setup *s, const bench_case *c, bench_runner *r
 {
     size_t n = 0;
     bool (*const engine)(const bench_setup *, int, uint32_t, const bench_case *, bench_runner *) =
-        s->type == SONDE_DTYPE_I8 ? bench_bytes : bench_engine;
+        c->attention.batch          ? bench_attend
+        : s->type == SONDE_DTYPE_I8 ? bench_bytes
+                                    : bench_engine;
+    const bool rivals = s->rivals && !c->attention.batch;
     memset(runners, 0, BENCH_MAX_RUNNERS * sizeof *runners);
     for (int slot = 0; slot < s->thread_counts; slot++) {
         n += engine(s, slot, s->cpu.flags, c, &runners[n]);
@@ -186,7 +190,7 @@ static void bench_one(const bench_setup *s, const bench_case *c, bench_runner *r
             n += bench_winograd(s, slot, c, &runners[n]);
         if (s->reference)
             n += engine(s, slot, 0, c, &runners[n]);
-        if (s->rivals) {
+        if (rivals) {
             n += bench_openblas(s, slot, c, &runners[n]);
             n += bench_onednn(s, slot, c, &runners[n]);
         }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "compute/attention_rows.h"
 #include "compute/attention_tiles.h"
 #include "compute/slot_arithmetic.h"
 #include "compute/split.h"
@@ -77,7 +78,8 @@ static sonde_status plan_workspace(sn_attention_plan *p, sonde_error *err)
 {
     const sn_attention_desc *d = &p->d;
     const size_t elem = d->dtype == SONDE_DTYPE_F64 ? 8 : 4;
-    const bool pack_v = p->packed && (d->v_head % p->block != 0 || d->v[2] != d->v_head);
+    const bool pack_v = p->packed && (d->v_head % p->block != 0 || d->v[2] != d->v_head ||
+                                      sn_attention_stages_keys(d));
     size_t heads, values = 0, pack_bytes, scores, score_bytes;
     if (pack_v)
         p->v_row = round_to(d->v_head, p->block);
@@ -103,7 +105,31 @@ static sonde_status plan_workspace(sn_attention_plan *p, sonde_error *err)
         p->packs = sn_carve_each(&p->workspace, p->by_head ? threads : heads, pack_bytes);
     p->scratch = sn_carve_each(&p->workspace, threads, score_bytes);
     p->held = sn_carve(&p->workspace, p->threads, sizeof(int64_t));
+    if (p->packed) {
+        const int64_t staging = sn_attention_staging(d, p->rows);
+        if (staging < 0)
+            return too_large(d, err);
+        p->staging = sn_carve_each(&p->workspace, threads, (size_t)staging * sizeof(float));
+    }
     return p->workspace.overflow ? too_large(d, err) : SONDE_OK;
+}
+
+static bool is_staged(const sn_attention_desc *d)
+{
+    return sn_attention_stages_queries(d) || sn_attention_stages_keys(d) || d->y_listed;
+}
+
+/* Rows that are brought together are dense. */
+static void see_staged(sn_attention_desc *d)
+{
+    if (sn_attention_stages_queries(d))
+        d->q[2] = d->head;
+    if (sn_attention_stages_keys(d)) {
+        d->k[2] = d->head;
+        d->v[2] = d->v_head;
+    }
+    if (d->y_listed)
+        d->y[2] = d->v_head;
 }
 
 sonde_status sn_attention_plan_make(sn_attention_plan *p, const sn_attention_desc *d,
@@ -116,7 +142,10 @@ sonde_status sn_attention_plan_make(sn_attention_plan *p, const sn_attention_des
     p->threads = threads > 0 ? threads : 1;
     p->blocks = d->dtype == SONDE_DTYPE_F32 && d->batch > 0 && d->heads > 0 && d->q_len > 0 &&
                 d->head > 0 && d->v_head > 0 && d->kv_len > 0;
-    p->packed = p->blocks && d->q_len >= PACK_ROWS;
+    p->source = *d;
+    p->packed = p->blocks && (d->q_len >= PACK_ROWS || is_staged(d));
+    if (p->packed && is_staged(d))
+        see_staged(&p->d);
     p->tiles = d->in_bf16 && p->packed && p->block == SN_ROWS_TILE;
     if (d->kv_len > INT64_MAX / 2 || d->v_head > INT64_MAX / 2)
         return too_large(d, err);
@@ -167,17 +196,21 @@ static void plain_task(void *arg, size_t task, int worker)
         plain_item(c, i, scratch(c, worker));
 }
 
-static void pack_group(const call *c, int64_t group, float *dst)
+static float *staging(const call *c, int worker)
+{
+    return sn_pieces_at(c->workspace, c->p->staging, (size_t)worker);
+}
+
+static void pack_group(const call *c, int64_t group, float *dst, int worker)
 {
     const int64_t kv_heads = c->p->d.kv_heads;
-    sn_attention_pack(c->p, c->a, group / kv_heads, group % kv_heads, dst);
+    sn_attention_pack(c->p, c->a, group / kv_heads, group % kv_heads, dst, staging(c, worker));
 }
 
 static void pack_task(void *arg, size_t task, int worker)
 {
     const call *c = arg;
-    (void)worker;
-    pack_group(c, (int64_t)task, sn_pieces_at(c->workspace, c->p->packs, task));
+    pack_group(c, (int64_t)task, sn_pieces_at(c->workspace, c->p->packs, task), worker);
 }
 
 static const float *packed_group(const call *c, int64_t group, int worker)
@@ -188,7 +221,7 @@ static const float *packed_group(const call *c, int64_t group, int worker)
         return sn_pieces_at(c->workspace, c->p->packs, (size_t)group);
     float *pack = sn_pieces_at(c->workspace, c->p->packs, (size_t)worker);
     if (c->held[worker] != group)
-        pack_group(c, group, pack);
+        pack_group(c, group, pack, worker);
     c->held[worker] = group;
     return pack;
 }
@@ -207,6 +240,8 @@ static void piece_task(void *arg, size_t task, int worker)
             .first = first,
             .rows = sn_min(c->p->rows, d->q_len - first),
             .pack = packed_group(c, b * d->kv_heads + h / (d->heads / d->kv_heads), worker),
+            .staging = staging(c, worker),
+            .next = c->pieces == 1 && i + 1 < c->items ? head + 1 : -1,
         };
         sn_attention_piece_run(c->p, c->a, &q, scratch(c, worker));
     }

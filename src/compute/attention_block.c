@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "compute/attention_rows.h"
 #include "compute/split.h"
 #include "compute/tiles.h"
 
@@ -19,14 +20,32 @@ static void fetch_rows(const float *x, ptrdiff_t row, int64_t from, int64_t to, 
             __builtin_prefetch(x + r * row + i);
 }
 
+/* Queries or keys, of length 1 if that is asked for. */
+static void stage_rows(const sn_attention_plan *p, const sn_attention_rows *x, int64_t b, int64_t h,
+                       int64_t first, int64_t n, float *dst)
+{
+    if (p->d.unit)
+        sn_attention_stage_unit(p->kernels, x, b, h, first, n, p->d.least, dst);
+    else
+        sn_attention_stage(x, b, h, first, n, dst);
+}
+
 void sn_attention_pack(const sn_attention_plan *p, const sn_attention_args *a, int64_t b,
-                       int64_t kv, float *dst)
+                       int64_t kv, float *dst, float *staging)
 {
     const sn_attention_desc *d = &p->d;
     const int64_t block = p->block;
     const float *k = (const float *)a->k + b * d->k[0] + kv * d->k[1];
     const float *v = (const float *)a->v + b * d->v[0] + kv * d->v[1];
     float *values = dst + p->pack_k;
+    if (sn_attention_stages_keys(d)) {
+        const sn_attention_rows keys = {a->k, p->source.k, a->kv_rows, d->kv_len, d->head};
+        const sn_attention_rows mixed = {a->v, p->source.v, a->kv_rows, d->kv_len, d->v_head};
+        k = staging;
+        v = staging + d->kv_len * d->head;
+        stage_rows(p, &keys, b, kv, 0, d->kv_len, staging);
+        sn_attention_stage(&mixed, b, kv, 0, d->kv_len, staging + d->kv_len * d->head);
+    }
     if (p->tiles) {
         sn_attention_tiles_pack(p, k, v, dst);
         return;
@@ -97,10 +116,12 @@ static void product(const sn_attention_plan *p, const float *x, ptrdiff_t x_row,
 }
 
 /* ------------------------------------------------------------------ one row of scores */
-static const void *mask_row(const sn_attention_mask *m, size_t elem, int64_t b, int64_t h,
-                            int64_t i, int64_t j)
+static const void *mask_row(const sn_attention_desc *d, const sn_attention_mask *m, size_t elem,
+                            int64_t b, int64_t h, int64_t i, int64_t j)
 {
-    const ptrdiff_t at = b * m->stride[0] + h * m->stride[1] + i * m->stride[2] + j * m->stride[3];
+    if (!m->data)
+        return NULL;
+    const ptrdiff_t at = sn_attention_mask_at(d, m, b, h, i, j);
     return (const uint8_t *)m->data + at * (ptrdiff_t)elem;
 }
 
@@ -117,14 +138,20 @@ static void hide(const sn_attention_plan *p, const sn_attention_args *a, const u
 
 /* What is left to be done to a row of products when its exponentials are taken. */
 typedef struct row_rest {
-    const float *bias;
+    const float *bias, *more;
     float scale;
 } row_rest;
 
-/* A bias over the keys that can be added then: there is none, or it is contiguous. */
+/* What is added over the keys can be added then: there is nothing, or it is contiguous. */
 static bool bias_is_plain(const sn_attention_args *a)
 {
-    return !a->bias.data || a->bias.stride[3] == 1;
+    return (!a->bias.data || a->bias.stride[3] == 1) && (!a->more.data || a->more.stride[3] == 1);
+}
+
+static void add_bias(float *s, const float *bias, ptrdiff_t step, int64_t n)
+{
+    for (int64_t t = 0; t < n && bias; t++)
+        s[t] += bias[t * step];
 }
 
 /* Products of query i with keys j … j + n - 1 (all below the masks' ends) ► scores, as far as the
@@ -134,11 +161,13 @@ static row_rest finish_scores(const sn_attention_plan *p, const sn_attention_arg
 {
     const sn_attention_desc *d = &p->d;
     const sn_kernels *k = p->kernels;
-    const float scale = (float)d->scale, cap = (float)d->softcap;
-    const float *bias = a->bias.data ? mask_row(&a->bias, sizeof(float), b, h, i, j) : NULL;
-    const uint8_t *keep = a->keep.data ? mask_row(&a->keep, 1, b, h, i, j) : NULL;
+    const float scale = (float)d->scale * (a->scales ? a->scales[h] : 1.0f);
+    const float cap = (float)d->softcap;
+    const float *bias = mask_row(d, &a->bias, sizeof(float), b, h, i, j);
+    const float *more = mask_row(d, &a->more, sizeof(float), b, h, i, j);
+    const uint8_t *keep = mask_row(d, &a->keep, 1, b, h, i, j);
     if (!keep && !(cap > 0) && bias_is_plain(a))
-        return (row_rest){bias, scale};
+        return (row_rest){bias, more, scale};
     k->f32_mul(s, s, &scale, (size_t)n, SN_BINARY_VS);
     if (cap > 0) {
         const float inv = 1.0f / cap;
@@ -149,11 +178,11 @@ static row_rest finish_scores(const sn_attention_plan *p, const sn_attention_arg
     const bool first = keep && d->hide == SN_ATTENTION_FILL_FIRST;
     if (first)
         hide(p, a, keep, s, n);
-    for (int64_t t = 0; t < n && bias; t++)
-        s[t] = s[t] + bias[t * a->bias.stride[3]];
+    add_bias(s, bias, a->bias.stride[3], n);
+    add_bias(s, more, a->more.stride[3], n);
     if (keep && !first)
         hide(p, a, keep, s, n);
-    return (row_rest){NULL, 1.0f};
+    return (row_rest){NULL, NULL, 1.0f};
 }
 
 typedef struct row_state {
@@ -162,13 +191,15 @@ typedef struct row_state {
 } row_state;
 
 static void take_exponentials(const sn_attention_plan *p, row_state st, float *s, row_rest rest,
-                              ptrdiff_t bias_row, int64_t first, int64_t rows, int64_t n)
+                              const sn_attention_args *a, int64_t first, int64_t rows, int64_t n)
 {
     const sn_f32_exp_rows e = {
         .s = s,
         .bias = rest.bias,
+        .more = rest.more,
         .s_row = p->keys,
-        .bias_row = bias_row,
+        .bias_row = a->bias.stride[2],
+        .more_row = a->more.stride[2],
         .rows = (size_t)rows,
         .n = (size_t)n,
         .scale = rest.scale,
@@ -206,7 +237,7 @@ static void take_row(const sn_attention_plan *p, const sn_attention_args *a,
         return;
     s += skip;
     const row_rest rest = finish_scores(p, a, s, q->batch, q->head, q->first + r, lo, seen);
-    take_exponentials(p, st, s, rest, 0, r, 1, seen);
+    take_exponentials(p, st, s, rest, a, r, 1, seen);
     memset(s + seen, 0, sizeof(float) * (size_t)(n - skip - seen));
 }
 
@@ -219,7 +250,7 @@ static void take_rows(const sn_attention_plan *p, const sn_attention_args *a,
     if (p->d.left < 0 && p->d.right < 0 && !a->keep.data && !(p->d.softcap > 0) &&
         bias_is_plain(a) && seen_keys(p, a, q, 0, at, n, &lo) == n) {
         const row_rest rest = finish_scores(p, a, s, q->batch, q->head, q->first, at, n);
-        take_exponentials(p, st, s, rest, a->bias.stride[2], 0, q->rows, n);
+        take_exponentials(p, st, s, rest, a, 0, q->rows, n);
         return;
     }
     for (int64_t r = 0; r < q->rows; r++)
@@ -227,10 +258,52 @@ static void take_rows(const sn_attention_plan *p, const sn_attention_args *a,
 }
 
 /* ------------------------------------------------------------------ the piece */
+static float *staged_queries(const sn_attention_plan *p, const sn_attention_piece *q)
+{
+    const sn_attention_desc *d = &p->d;
+    return q->staging + (sn_attention_stages_keys(d) ? d->kv_len * (d->head + d->v_head) : 0);
+}
+
+/* Where results go until they are written to the rows of a list. */
+static float *staged_results(const sn_attention_plan *p, const sn_attention_piece *q)
+{
+    const int64_t queries = sn_attention_stages_queries(&p->d) ? p->rows * p->d.head : 0;
+    return staged_queries(p, q) + queries;
+}
+
+static void stage_queries(const sn_attention_plan *p, const sn_attention_args *a,
+                          const sn_attention_piece *q)
+{
+    const sn_attention_desc *d = &p->d;
+    const sn_attention_rows x = {a->q, p->source.q, a->q_rows, d->q_len, d->head};
+    stage_rows(p, &x, q->batch, q->head, q->first, q->rows, staged_queries(p, q));
+}
+
+enum { FETCH_QUERIES, FETCH_KEYS, FETCH_VALUES };
+
+/* While this piece is computed, rows of the next one come nearer. */
+static void fetch_next(const sn_attention_plan *p, const sn_attention_args *a,
+                       const sn_attention_piece *q, int what)
+{
+    const sn_attention_desc *d = &p->d;
+    if (q->next < 0 || !sn_attention_stages_queries(d) || !sn_attention_stages_keys(d))
+        return;
+    const int64_t b = q->next / d->heads, h = q->next % d->heads, kv = h / (d->heads / d->kv_heads);
+    const sn_attention_rows queries = {a->q, p->source.q, a->q_rows, d->q_len, d->head};
+    const sn_attention_rows keys = {a->k, p->source.k, a->kv_rows, d->kv_len, d->head};
+    const sn_attention_rows values = {a->v, p->source.v, a->kv_rows, d->kv_len, d->v_head};
+    if (what == FETCH_QUERIES)
+        sn_attention_fetch(&queries, b, h, 0, d->q_len);
+    else
+        sn_attention_fetch(what == FETCH_KEYS ? &keys : &values, b, kv, 0, d->kv_len);
+}
+
 static const float *queries_of(const sn_attention_plan *p, const sn_attention_args *a,
                                const sn_attention_piece *q)
 {
     const ptrdiff_t *stride = p->d.q;
+    if (sn_attention_stages_queries(&p->d))
+        return staged_queries(p, q);
     return (const float *)a->q + q->batch * stride[0] + q->head * stride[1] + q->first * stride[2];
 }
 
@@ -277,6 +350,16 @@ static void mix_values(const sn_attention_plan *p, const sn_attention_args *a,
     }
 }
 
+/* Where row r of the result goes; NULL: nowhere. */
+static float *result_row(const sn_attention_plan *p, const sn_attention_args *a,
+                         const sn_attention_piece *q, float *y, int64_t r)
+{
+    if (!p->d.y_listed)
+        return y + r * p->d.y[2];
+    const int32_t row = a->y_rows[q->batch * p->d.q_len + q->first + r];
+    return row < 0 ? NULL : (float *)a->y + q->head * p->source.y[1] + row * p->source.y[2];
+}
+
 /* Divides by the sums. A row without keys is zero; one with nothing but masked keys, whose sum is
  * 0, is NaN as the formula has it, or zero as some models want it. */
 static void finish_rows(const sn_attention_plan *p, const sn_attention_args *a,
@@ -285,15 +368,22 @@ static void finish_rows(const sn_attention_plan *p, const sn_attention_args *a,
     const sn_attention_desc *d = &p->d;
     for (int64_t r = 0; r < q->rows; r++)
         st.factor[r] = st.sum[r] == 0 ? NAN : 1.0f / st.sum[r];
-    p->kernels->f32_scale_rows(y, d->y[2], (size_t)q->rows, (size_t)d->v_head, st.factor);
-    for (int64_t r = 0; r < q->rows; r++, y += d->y[2]) {
+    if (!d->y_listed)
+        p->kernels->f32_scale_rows(y, d->y[2], (size_t)q->rows, (size_t)d->v_head, st.factor);
+    for (int64_t r = 0; r < q->rows; r++) {
         int64_t lo, hi;
+        float *to = result_row(p, a, q, y, r);
+        if (!to)
+            continue;
+        if (d->y_listed)
+            p->kernels->f32_mul(to, y + r * d->y[2], &st.factor[r], (size_t)d->v_head,
+                                SN_BINARY_VS);
         if (st.sum[r] > 0 && !a->sink)
             continue;
         sn_attention_range(d, a, q->batch, q->first + r, &lo, &hi);
         if (lo == hi || (d->masked_is_zero && st.sum[r] == 0) ||
             (d->nan_is_zero && !(st.sum[r] > 0)))
-            memset(y, 0, sizeof(float) * (size_t)d->v_head);
+            memset(to, 0, sizeof(float) * (size_t)d->v_head);
     }
 }
 
@@ -306,6 +396,12 @@ void sn_attention_piece_run(const sn_attention_plan *p, const sn_attention_args 
     float *rows = s + (p->tiles ? room : q->rows) * p->keys;
     const row_state st = {rows, rows + q->rows, rows + 2 * q->rows};
     float *y = (float *)a->y + q->batch * d->y[0] + q->head * d->y[1] + q->first * d->y[2];
+    if (d->y_listed)
+        y = staged_results(p, q);
+    if (sn_attention_stages_queries(d)) {
+        stage_queries(p, a, q);
+        fetch_next(p, a, q, FETCH_QUERIES);
+    }
     const float *sink = a->sink ? (const float *)a->sink + q->head : NULL;
     for (int64_t r = 0; r < q->rows; r++) {
         st.max[r] = sink ? *sink : -INFINITY;
@@ -326,7 +422,11 @@ void sn_attention_piece_run(const sn_attention_plan *p, const sn_attention_args 
             sn_attention_tiles_scores(p, &t, q->pack, s, q->rows, at, n);
         else
             raw_scores(p, a, q, s, at, n);
+        if (at == from)
+            fetch_next(p, a, q, FETCH_KEYS);
         take_rows(p, a, q, st, s, at, n);
+        if (at == from)
+            fetch_next(p, a, q, FETCH_VALUES);
         if (at > from)
             p->kernels->f32_scale_rows(y, d->y[2], (size_t)q->rows, (size_t)d->v_head, st.factor);
         if (p->tiles)

@@ -28,27 +28,22 @@ static void NAME(add_scaled)(T *y, const T *x, T s, int64_t n)
         y[i] += s * x[i];
 }
 
-/* Element of a mask for key j, which is below its length. */
-static ptrdiff_t NAME(mask_at)(const sn_attention_mask *m, int64_t b, int64_t h, int64_t i,
-                               int64_t j)
-{
-    return b * m->stride[0] + h * m->stride[1] + i * m->stride[2] + j * m->stride[3];
-}
-
 /* The score of key j of one query: cap, bias, filter. */
 static T NAME(masked)(const sn_attention_desc *d, const sn_attention_args *a, T s, int64_t b,
                       int64_t h, int64_t i, int64_t j)
 {
-    const sn_attention_mask *m = &a->bias, *keep = &a->keep;
+    const sn_attention_mask *m = &a->bias, *keep = &a->keep, *more = &a->more;
     if ((m->data && j >= m->len) || (keep->data && j >= keep->len))
         return (T)-INFINITY;
+    const uint8_t *kept = keep->data;
     const bool hide =
-        keep->data &&
-        (((const uint8_t *)keep->data)[NAME(mask_at)(keep, b, h, i, j)] != 0) == (a->hidden != 0);
+        kept && (kept[sn_attention_mask_at(d, keep, b, h, i, j)] != 0) == (a->hidden != 0);
     if (hide && d->hide == SN_ATTENTION_FILL_FIRST)
         s = (T)a->filter;
     if (m->data)
-        s += ((const T *)m->data)[NAME(mask_at)(m, b, h, i, j)];
+        s += ((const T *)m->data)[sn_attention_mask_at(d, m, b, h, i, j)];
+    if (more->data)
+        s += ((const T *)more->data)[sn_attention_mask_at(d, more, b, h, i, j)];
     if (hide && d->hide == SN_ATTENTION_ADD_FILTER)
         s += (T)a->filter;
     if (hide && d->hide == SN_ATTENTION_FILL_LAST)
@@ -87,7 +82,7 @@ void QUERY(const sn_attention_plan *p, const sn_attention_args *a, int64_t b, in
     int64_t lo, hi;
     sn_attention_range(d, a, b, i, &lo, &hi);
     const int64_t from = qk ? 0 : lo, to = qk ? d->kv_len : hi; /* what is computed */
-    const T scale = (T)d->scale, cap = (T)d->softcap;
+    const T scale = (T)d->scale * (a->scales ? (T)a->scales[h] : 1), cap = (T)d->softcap;
     for (int64_t j = from; j < to; j++)
         s[j] = NAME(dot)(q, k + j * d->k[2], d->head) * scale;
     if (qk && d->qk == SN_ATTENTION_SCALED)

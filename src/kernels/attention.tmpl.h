@@ -25,15 +25,16 @@ SN_INLINE sn_v v_exp_negative(sn_v x)
 enum { EXP_ROWS = SN_REGS / 8 };
 #define EACH SN_UNROLL for (size_t r = 0; r < count; r++)
 
-/* Scores of one vector of each row; `lanes` of them are there, or all when it is SN_VL. */
+/* Scores of one vector of each row, to which `terms` tensors are added; `lanes` of them are there,
+ * or all when it is SN_VL. */
 SN_INLINE void load_scores(sn_v *t, const sn_f32_exp_rows *e, size_t row, size_t i,
-                           const size_t count, size_t lanes)
+                           const size_t count, size_t lanes, const int terms)
 {
     const ptrdiff_t first = (ptrdiff_t)row;
-    const float *s = e->s + first * e->s_row + i, *b = e->bias;
+    const float *s = e->s + first * e->s_row + i, *b = e->bias, *more = e->more;
     EACH t[r] = lanes == SN_VL ? v_load(s + (ptrdiff_t)r * e->s_row)
                                : v_load_n(s + (ptrdiff_t)r * e->s_row, lanes);
-    if (!b) {
+    if (terms == 0) {
         EACH t[r] = v_mul(t[r], v_set1(e->scale));
         return;
     }
@@ -43,10 +44,17 @@ SN_INLINE void load_scores(sn_v *t, const sn_f32_exp_rows *e, size_t row, size_t
         const sn_v add = lanes == SN_VL ? v_load(at) : v_load_n(at, lanes);
         t[r] = v_fma(t[r], v_set1(e->scale), add);
     }
+    if (terms == 1)
+        return;
+    EACH
+    {
+        const float *at = more + (first + (ptrdiff_t)r) * e->more_row + i;
+        t[r] = v_add(t[r], lanes == SN_VL ? v_load(at) : v_load_n(at, lanes));
+    }
 }
 
 /* `count` rows from `row` on, side by side. */
-SN_INLINE void exp_rows(const sn_f32_exp_rows *e, size_t row, const size_t count)
+SN_INLINE void exp_rows(const sn_f32_exp_rows *e, size_t row, const size_t count, const int terms)
 {
     /* From 16 - rest on: all bits set in `rest` lanes, none in the others. */
     static const int32_t edge[32] = {-1, -1, -1, -1, -1, -1, -1, -1,
@@ -56,11 +64,11 @@ SN_INLINE void exp_rows(const sn_f32_exp_rows *e, size_t row, const size_t count
     sn_v t[EXP_ROWS], m[EXP_ROWS], top[EXP_ROWS];
     EACH m[r] = v_set1(-__builtin_inff());
     for (size_t i = 0; i < whole; i += SN_VL) {
-        load_scores(t, e, row, i, count, SN_VL);
+        load_scores(t, e, row, i, count, SN_VL, terms);
         EACH m[r] = v_at_least(t[r], m[r]);
     }
     if (rest > 0) {
-        load_scores(t, e, row, whole, count, rest);
+        load_scores(t, e, row, whole, count, rest, terms);
         EACH m[r] = v_select(vi_eq(in, vi_set1(-1)), v_at_least(t[r], m[r]), m[r]);
     }
     EACH
@@ -75,13 +83,13 @@ SN_INLINE void exp_rows(const sn_f32_exp_rows *e, size_t row, const size_t count
         m[r] = v_zero();
     }
     for (size_t i = 0; i < whole; i += SN_VL) {
-        load_scores(t, e, row, i, count, SN_VL);
+        load_scores(t, e, row, i, count, SN_VL, terms);
         EACH t[r] = v_exp_negative(v_sub(t[r], top[r]));
         EACH v_store(e->s + (ptrdiff_t)(row + r) * e->s_row + i, t[r]);
         EACH m[r] = v_add(m[r], t[r]);
     }
     if (rest > 0) {
-        load_scores(t, e, row, whole, count, rest);
+        load_scores(t, e, row, whole, count, rest, terms);
         EACH t[r] = v_exp_negative(v_sub(t[r], top[r]));
         EACH v_store_n(e->s + (ptrdiff_t)(row + r) * e->s_row + whole, t[r], rest);
         EACH m[r] = v_add(m[r], v_and(t[r], v_cast(in)));
@@ -90,13 +98,23 @@ SN_INLINE void exp_rows(const sn_f32_exp_rows *e, size_t row, const size_t count
 }
 #undef EACH
 
-void SN_ISA(sn_f32_exp_rows)(const sn_f32_exp_rows *e)
+SN_INLINE void all_rows(const sn_f32_exp_rows *e, const int terms)
 {
     size_t r = 0;
     for (; r + EXP_ROWS <= e->rows; r += EXP_ROWS)
-        exp_rows(e, r, EXP_ROWS);
+        exp_rows(e, r, EXP_ROWS, terms);
     for (; r < e->rows; r++)
-        exp_rows(e, r, 1);
+        exp_rows(e, r, 1, terms);
+}
+
+void SN_ISA(sn_f32_exp_rows)(const sn_f32_exp_rows *e)
+{
+    if (!e->bias)
+        all_rows(e, 0);
+    else if (!e->more)
+        all_rows(e, 1);
+    else
+        all_rows(e, 2);
 }
 
 void SN_ISA(sn_f32_scale_rows)(float *y, ptrdiff_t y_row, size_t rows, size_t n, const float *by)

@@ -4,12 +4,13 @@
 
 #include "kernels/kernels.h"
 
-static void exp_row(float *s, const float *bias, size_t n, float scale, float *max, float *sum,
-                    float *factor)
+static void exp_row(float *s, const float *bias, const float *more, size_t n, float scale,
+                    float *max, float *sum, float *factor)
 {
     float top = *max;
     for (size_t i = 0; i < n; i++) {
         s[i] = s[i] * scale + (bias ? bias[i] : 0.0f);
+        s[i] += more ? more[i] : 0.0f;
         top = s[i] > top ? s[i] : top;
     }
     *factor = *max == -INFINITY ? 0.0f : expf(*max - top);
@@ -26,8 +27,9 @@ void sn_f32_exp_rows_ref(const sn_f32_exp_rows *e)
 {
     for (size_t r = 0; r < e->rows; r++) {
         const ptrdiff_t at = (ptrdiff_t)r;
-        exp_row(e->s + at * e->s_row, e->bias ? e->bias + at * e->bias_row : NULL, e->n, e->scale,
-                &e->max[r], &e->sum[r], &e->factor[r]);
+        exp_row(e->s + at * e->s_row, e->bias ? e->bias + at * e->bias_row : NULL,
+                e->more ? e->more + at * e->more_row : NULL, e->n, e->scale, &e->max[r], &e->sum[r],
+                &e->factor[r]);
     }
 }
 

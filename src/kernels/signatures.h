@@ -286,7 +286,8 @@ typedef float sn_f32_reduce_fn(const float *x, size_t n);
 typedef void sn_f32_softmax_fn(float *y, const float *x, size_t n);
 
 /* Softmax of rows that arrive in pieces, here one piece of rows × n products. Their scores are
- * s[r * s_row + i] * scale + bias[r * bias_row + i]; without a bias nothing is added. max[r] and
+ * s[r * s_row + i] * scale + bias[r * bias_row + i] + more[r * more_row + i]; `more` may be NULL,
+ * and so may both, which adds nothing. max[r] and
  * sum[r] hold the largest score of row r so far (-inf: none) and the sum of e^(score - max[r]);
  * both are brought up to date. s becomes e^(score - max[r]) with an error of 4 ulp of the largest
  * |score| or of 1, factor[r] what earlier pieces are to be multiplied by. No key to see (all scores
@@ -294,8 +295,8 @@ typedef void sn_f32_softmax_fn(float *y, const float *x, size_t n);
  * likes. */
 typedef struct sn_f32_exp_rows {
     float *s;
-    const float *bias;
-    ptrdiff_t s_row, bias_row;
+    const float *bias, *more;
+    ptrdiff_t s_row, bias_row, more_row;
     size_t rows, n;
     float scale;
     float *max, *sum, *factor; /* [rows] */

@@ -7,151 +7,63 @@
 #include <math.h>
 
 #include "ops/fused/attention.h"
+#include "passes/attention_scores.h"
 #include "passes/heads_view.h"
 
-enum { MAX_NODES = 24, MAX_BEHIND = 6 };
+enum { MAX_NODES = 32, MAX_BEHIND = 6 };
 
 typedef struct attention {
     sn_node *nodes[MAX_NODES]; /* in order of finding; all go */
     size_t n;
     sn_node *first; /* q · kᵀ */
     sn_node *last;  /* makes the result */
-    sn_value *bias, *keep;
+    sn_scores scores;
     sn_heads_view q, k, v;
     double scale;
-    float filter;
-    int64_t hidden, hide;
     bool nan_is_zero, flat; /* flat: scores of rank 3, batch and heads are one axis */
+    bool unit;              /* queries and keys are divided by their lengths, or by … */
+    float least;
     int64_t y_axes[SN_VIEW_RANK];
     int y_rank;
 } attention;
 
 /* ------------------------------------------------------------------ operands */
+static bool find_views(attention *m, sn_value *q, sn_value *k, sn_value *v, bool k_columns)
+{
+    return sn_heads_view_find(q, false, m->flat, &m->q) &&
+           sn_heads_view_find(k, k_columns, m->flat, &m->k) &&
+           sn_heads_view_find(v, false, m->flat, &m->v);
+}
+
+/* Queries and keys are divided by their lengths: what they are before is read. */
+static bool find_unit_views(attention *m, sn_value *v)
+{
+    float other;
+    sn_value *q = sn_heads_of_unit(m->first->in[0].value, false, &m->least);
+    sn_value *k = sn_heads_of_unit(m->first->in[1].value, true, &other);
+    return q && k && m->least == other && find_views(m, q, k, v, false) && m->q.scale == 1 &&
+           m->k.scale == 1;
+}
+
 static bool find_operands(attention *m, const sn_node *product, bool flat)
 {
     m->flat = flat;
-    if (!sn_heads_view_find(m->first->in[0].value, false, flat, &m->q) ||
-        !sn_heads_view_find(m->first->in[1].value, true, flat, &m->k) ||
-        !sn_heads_view_find(product->in[1].value, false, flat, &m->v))
+    m->unit = find_unit_views(m, product->in[1].value);
+    if (!m->unit &&
+        !find_views(m, m->first->in[0].value, m->first->in[1].value, product->in[1].value, true))
         return false;
-    const int rank = m->first->out[0]->fact.type.rank;
-    if (rank == 4) {
-        /* Heads as the scores have them: one head of q may meet several of k by broadcasting. */
-        const sn_dim heads = m->first->out[0]->fact.type.dims[1];
-        if (!sn_dim_known(heads) || heads != m->q.heads)
-            return false;
-    }
+    /* Heads as the scores have them: one head of q may meet several of k by broadcasting. */
+    if (m->scores.rank > 3 && m->scores.heads != m->q.heads)
+        return false;
     return m->q.size == m->k.size && m->k.heads == m->v.heads && m->q.heads % m->k.heads == 0;
 }
 
-/* ------------------------------------------------------------------ above the softmax */
 static bool add_node(attention *m, sn_node *n)
 {
     if (m->n == MAX_NODES)
         return false;
     m->nodes[m->n++] = n;
     return true;
-}
-
-static bool is_scores(const sn_value *v)
-{
-    return v && sn_value_is_dtype(v, SONDE_DTYPE_F32) &&
-           (v->fact.type.rank == 3 || v->fact.type.rank == 4);
-}
-
-/* A mask that broadcasts into scores without giving them more axes or heads. */
-static bool mask_fits(const sn_value *mask, sn_dtype dtype, const sn_value *scores)
-{
-    const sn_type *t = &scores->fact.type;
-    if (!sn_value_is_dtype(mask, dtype) || mask->fact.type.rank < 0 ||
-        mask->fact.type.rank > t->rank)
-        return false;
-    if (t->rank == 4 && mask->fact.type.rank >= 3) {
-        const sn_dim heads = mask->fact.type.dims[mask->fact.type.rank - 3];
-        return heads == 1 || heads == t->dims[1];
-    }
-    return true;
-}
-
-static bool leads_to_product(const sn_value *v, int depth)
-{
-    const sn_node *n = v ? v->producer : NULL;
-    double factor;
-    if (!n || !is_scores(v) || !sn_value_only_reader(v))
-        return false;
-    if (sn_node_is(n, "MatMul"))
-        return true;
-    if (depth == 0)
-        return false;
-    if (sn_node_is(n, "Add"))
-        return leads_to_product(n->in[0].value, depth - 1) ||
-               leads_to_product(n->in[1].value, depth - 1);
-    if (sn_node_is(n, "Where"))
-        return leads_to_product(n->in[1].value, depth - 1) ||
-               leads_to_product(n->in[2].value, depth - 1);
-    const sn_value *x = sn_node_scaled_input(n, &factor);
-    return x && leads_to_product(x, depth - 1);
-}
-
-/* scores + mask; returns the scores. */
-static sn_value *match_bias(attention *m, sn_node *n)
-{
-    for (uint32_t i = 0; i < 2 && !m->bias && sn_node_is(n, "Add") && n->n_in == 2; i++) {
-        sn_value *scores = n->in[i].value, *mask = n->in[1 - i].value;
-        if (scores == mask || !leads_to_product(scores, 3) ||
-            !mask_fits(mask, SONDE_DTYPE_F32, scores))
-            continue;
-        m->bias = mask;
-        return scores;
-    }
-    return NULL;
-}
-
-/* Where(c, scores, number) or the other way round; returns the scores. */
-static sn_value *match_keep(attention *m, sn_node *n)
-{
-    for (uint32_t i = 1; i < 3 && !m->keep && sn_node_is(n, "Where") && n->n_in == 3; i++) {
-        sn_value *scores = n->in[i].value, *number = n->in[3 - i].value;
-        if (!leads_to_product(scores, 3) || !sn_value_scalar_f32(number, &m->filter) ||
-            number->fact.data->rank > scores->fact.type.rank || isnan(m->filter) ||
-            !n->in[0].value || !mask_fits(n->in[0].value, SONDE_DTYPE_BOOL, scores))
-            continue;
-        m->keep = n->in[0].value;
-        m->hidden = i == 1 ? 0 : 1;
-        m->hide =
-            m->bias ? SN_FUSED_ATTENTION_FILL_BEFORE_BIAS : SN_FUSED_ATTENTION_FILL_AFTER_BIAS;
-        return scores;
-    }
-    return NULL;
-}
-
-/* From the softmax up: masks, then scales, then the product. */
-static bool match_scores(attention *m, sn_value *v)
-{
-    bool scaled = false;
-    for (int i = 0; i < 6; i++) {
-        sn_node *n = v->producer;
-        double factor;
-        if (!n || !is_scores(v) || !sn_value_only_reader(v) || !add_node(m, n))
-            return false;
-        if (sn_node_is(n, "MatMul")) {
-            m->first = n;
-            return n->n_in == 2 && n->in[0].value && n->in[1].value &&
-                   n->in[0].value->fact.type.rank == v->fact.type.rank &&
-                   n->in[1].value->fact.type.rank == v->fact.type.rank;
-        }
-        sn_value *from = scaled ? NULL : match_bias(m, n);
-        from = from || scaled ? from : match_keep(m, n);
-        if (!from) {
-            from = sn_node_scaled_input(n, &factor);
-            if (!from)
-                return false;
-            m->scale *= factor;
-            scaled = true;
-        }
-        v = from;
-    }
-    return false;
 }
 
 /* ------------------------------------------------------------------ below it */
@@ -177,13 +89,13 @@ static sn_value *match_nan_guard(attention *m, sn_value *v)
 /* Axes of the result as digits of [batch, heads, positions, size]. */
 static bool result_axes(attention *m, const sn_view *v, int rank)
 {
-    static const int64_t four[4] = {1, 2, 3, 4}, three[3] = {1, 3, 4};
+    static const int64_t parts[6][5] = {[3] = {1, 3, 4}, [4] = {1, 2, 3, 4}, [5] = {1, 1, 2, 3, 4}};
     int64_t axes[SN_VIEW_RANK];
     for (int i = 0; i < v->rank; i++) {
         axes[i] = 0;
         for (int k = 0; k < v->axis[i].n; k++) {
             const sn_digit *d = &v->axis[i].digit[k];
-            int64_t part = rank == 4 ? four[d->axis] : three[d->axis];
+            int64_t part = parts[rank][d->axis];
             if (rank == 3 && d->axis == 0 && !m->flat)
                 part = d->inner == 1 ? 2 : 1;
             else if (d->inner != 1)
@@ -202,7 +114,7 @@ static bool result_axes(attention *m, const sn_view *v, int rank)
 static bool all_parts(const attention *m, const sn_type *product)
 {
     unsigned seen = m->q.heads == 1 ? 1u << 2 : 0;
-    if (product->dims[0] == 1)
+    if (product->dims[0] == 1 && (product->rank < 5 || product->dims[1] == 1))
         seen |= 1u << 1;
     if (product->dims[product->rank - 2] == 1)
         seen |= 1u << 3;
@@ -220,7 +132,9 @@ static bool match_result(attention *m, sn_node *product)
     const sn_type *t = &v->fact.type;
     const int rank = t->rank;
     sn_view view;
-    if (!sn_view_begin(v, &view) || (rank != 3 && rank != 4))
+    /* Of two axes of batches, one has size 1. */
+    if (!sn_view_begin(v, &view) || rank < 3 || rank > 5 ||
+        (rank == 5 && t->dims[0] != 1 && t->dims[1] != 1))
         return false;
     if (rank == 3 && !m->flat) {
         view.axis[0].n = 2;
@@ -251,34 +165,49 @@ static bool match_result(attention *m, sn_node *product)
     return true;
 }
 
-/* ------------------------------------------------------------------ the pass */
+/* ------------------------------------------------------------------ all of it */
 static bool is_last_softmax(const sn_node *n)
 {
-    if (!sn_node_is(n, "Softmax") || n->n_in != 1 || !is_scores(n->in[0].value) || !n->out[0])
+    if (!sn_node_is(n, "Softmax") || n->n_in != 1 || !sn_scores_fit(n->in[0].value) || !n->out[0])
         return false;
     const int rank = n->in[0].value->fact.type.rank;
     const int64_t axis = sn_node_attr_int(n, "axis", n->opset < 13 ? 1 : -1);
     return axis == -1 || axis == rank - 1;
 }
 
+/* The product with the values, which may see the axes before the last two in other groups. */
+static sn_node *match_product(attention *m, sn_value *p)
+{
+    sn_node *n = sn_value_only_reader(p);
+    if (n && sn_scores_regrouped(&m->scores, n) == p) {
+        p = n->out[0];
+        if (!add_node(m, n))
+            return NULL;
+        n = sn_value_only_reader(p);
+    }
+    if (!n || !sn_node_is(n, "MatMul") || n->in[0].value != p || !n->in[1].value ||
+        n->in[1].value == p || n->in[1].value->fact.type.rank != p->fact.type.rank ||
+        n->out[0]->fact.type.rank != p->fact.type.rank || !add_node(m, n))
+        return NULL;
+    return n;
+}
+
 static bool match(sn_node *softmax, attention *m)
 {
-    m->scale = 1;
-    m->filter = -INFINITY;
-    if (!is_last_softmax(softmax) || !match_scores(m, softmax->in[0].value) ||
-        !add_node(m, softmax))
+    if (!is_last_softmax(softmax) || !sn_scores_match(softmax->in[0].value, &m->scores))
         return false;
-    sn_value *p = match_nan_guard(m, softmax->out[0]);
-    sn_node *product = sn_value_only_reader(p);
-    if (!product || !sn_node_is(product, "MatMul") || product->in[0].value != p ||
-        !product->in[1].value || product->in[1].value == p ||
-        product->in[1].value->fact.type.rank != p->fact.type.rank ||
-        product->out[0]->fact.type.rank != p->fact.type.rank || !add_node(m, product))
+    for (size_t i = 0; i < m->scores.n_nodes; i++)
+        m->nodes[m->n++] = m->first = m->scores.nodes[i];
+    if (!add_node(m, softmax))
+        return false;
+    const int rank = m->scores.rank;
+    sn_node *product = match_product(m, match_nan_guard(m, softmax->out[0]));
+    if (!product || (m->scores.rank != rank && (m->scores.n_terms || m->scores.keep)))
         return false;
     if (!find_operands(m, product, false) &&
-        (p->fact.type.rank == 4 || !find_operands(m, product, true)))
+        (m->scores.rank > 3 || !find_operands(m, product, true)))
         return false;
-    m->scale *= m->q.scale * m->k.scale;
+    m->scale = m->scores.scale * m->q.scale * m->k.scale;
     /* Values that were scaled would scale the result: left alone. */
     return isfinite(m->scale) && m->v.scale == 1 && match_result(m, product);
 }
@@ -289,7 +218,9 @@ static sonde_status set_attributes(sn_graph *g, sn_node *n, const attention *m, 
     SN_TRY(sn_node_set_int(g, n, "kv_heads", m->k.heads, err));
     SN_TRY(sn_node_set_int(g, n, "head_size", m->q.size, err));
     SN_TRY(sn_node_set_int(g, n, "v_head_size", m->v.size, err));
-    SN_TRY(sn_node_set_int(g, n, "scores_rank", m->first->out[0]->fact.type.rank, err));
+    SN_TRY(sn_node_set_int(g, n, "scores_rank", m->scores.rank, err));
+    if (m->scores.windows > 1)
+        SN_TRY(sn_node_set_int(g, n, "windows", m->scores.windows, err));
     SN_TRY(sn_node_set_ints(g, n, "q_view", m->q.view, 5, err));
     SN_TRY(sn_node_set_ints(g, n, "k_view", m->k.view, 5, err));
     SN_TRY(sn_node_set_ints(g, n, "v_view", m->v.view, 5, err));
@@ -297,18 +228,98 @@ static sonde_status set_attributes(sn_graph *g, sn_node *n, const attention *m, 
     SN_TRY(sn_node_set_float(g, n, "scale", m->scale, err));
     if (m->nan_is_zero)
         SN_TRY(sn_node_set_int(g, n, "nan_is_zero", 1, err));
-    if (!m->keep)
+    if (m->unit) {
+        SN_TRY(sn_node_set_int(g, n, "unit", 1, err));
+        SN_TRY(sn_node_set_float(g, n, "least", (double)m->least, err));
+    }
+    if (!m->scores.keep)
         return SONDE_OK;
-    SN_TRY(sn_node_set_int(g, n, "hide", m->hide, err));
-    SN_TRY(sn_node_set_int(g, n, "hidden", m->hidden, err));
-    return sn_node_set_float(g, n, "filter", (double)m->filter, err);
+    SN_TRY(sn_node_set_int(g, n, "hide", m->scores.hide, err));
+    SN_TRY(sn_node_set_int(g, n, "hidden", m->scores.hidden, err));
+    return sn_node_set_float(g, n, "filter", (double)m->scores.filter, err);
 }
 
-static sonde_status apply(sn_graph *g, sn_pass_env *env, const attention *m, sn_node **made)
+/* ------------------------------------------------------------------ terms and scales */
+static bool same_shape(const sn_value *a, const sn_value *b)
 {
-    sn_value *const in[5] = {m->q.source, m->k.source, m->v.source, m->bias, m->keep};
-    const uint32_t n_in = m->keep ? 5 : m->bias ? 4 : 3;
+    const sn_type *s = &a->fact.type, *t = &b->fact.type;
+    for (int i = 0; i < s->rank && s->rank == t->rank; i++)
+        if (!sn_dim_same(s->dims[i], t->dims[i]))
+            return false;
+    return s->rank == t->rank;
+}
+
+/* Two terms that become one: of one shape if they can be, both constant if there are only two. The
+ * first one's adder is still there. */
+static bool find_pair(const sn_scores *s, int *a, int *b)
+{
+    for (*a = 0; *a < s->n_terms; ++*a)
+        for (*b = *a + 1; *b < s->n_terms; ++*b)
+            if (s->adders[*a] && same_shape(s->terms[*a], s->terms[*b]) &&
+                (s->n_terms > 2 ||
+                 (sn_value_is_const(s->terms[*a]) && sn_value_is_const(s->terms[*b]))))
+                return true;
+    *a = s->n_terms - 2;
+    if (s->n_terms > 2 && !s->adders[*a])
+        --*a;
+    *b = *a + 1;
+    return s->n_terms > 2;
+}
+
+/* The node nearer to the softmax, which added one term, now adds the other one to it and stays. */
+static sonde_status join_terms(sn_graph *g, sn_pass_env *env, attention *m, int a, int b)
+{
+    sn_scores *s = &m->scores;
+    sn_node *n = s->adders[a];
+    sn_value *sum;
+    size_t left = 0;
+    SN_TRY(sn_graph_add_value(g, "", &sum, env->err));
+    sn_node_set_input(n, 0, s->terms[a]);
+    sn_node_set_input(n, 1, s->terms[b]);
+    sn_node_set_output(n, 0, sum);
+    SN_TRY(sn_node_refresh(g, n, env->err));
+    for (size_t i = 0; i < m->n; i++)
+        if (m->nodes[i] != n)
+            m->nodes[left++] = m->nodes[i];
+    m->n = left;
+    s->terms[a] = sum;
+    s->adders[a] = NULL;
+    for (s->n_terms--; b < s->n_terms; b++) {
+        s->terms[b] = s->terms[b + 1];
+        s->adders[b] = s->adders[b + 1];
+    }
+    s->terms[s->n_terms] = NULL;
+    return SONDE_OK;
+}
+
+/* The factors of the heads as one list. */
+static sonde_status list_scales(sn_graph *g, sn_pass_env *env, const sn_scores *s, sn_value **list)
+{
+    const sn_tensor *t = s->scales->fact.data;
+    const int64_t n = sn_tensor_count(t);
+    void *data;
+    SN_TRY(sn_pass_constant(g, env, s->scales->name, SONDE_DTYPE_F32, &n, 1, list, &data));
+    sn_value_show_as(*list, s->scales);
+    for (int64_t i = 0; i < n; i++)
+        ((float *)data)[i] = s->divided ? 1.0f / sn_read_f32(t, i) : sn_read_f32(t, i);
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ the pass */
+static sonde_status apply(sn_graph *g, sn_pass_env *env, attention *m, sn_node **made)
+{
+    sn_scores *s = &m->scores;
+    sn_value *scales = NULL;
     sn_node *n;
+    for (int a, b; find_pair(s, &a, &b);)
+        SN_TRY(join_terms(g, env, m, a, b));
+    if (s->scales)
+        SN_TRY(list_scales(g, env, s, &scales));
+    sn_value *const in[] = {m->q.source, m->k.source, m->v.source, s->terms[0],
+                            s->keep,     s->terms[1], scales};
+    uint32_t n_in = sizeof in / sizeof in[0];
+    while (!in[n_in - 1])
+        n_in--;
     SN_TRY(sn_graph_add_node(g, m->last, "sonde", "FusedAttention", m->first->name, n_in, 1, &n,
                              env->err));
     n->opset = 1;
@@ -326,6 +337,7 @@ static sonde_status apply(sn_graph *g, sn_pass_env *env, const attention *m, sn_
 static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
 {
     uint32_t fused = 0;
+    bool joined = false;
     if (!sn_op_find("sonde", "FusedAttention", 1, NULL))
         return SONDE_OK;
     sn_graph_each (n, g) {
@@ -333,11 +345,15 @@ static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)
         sn_node *made;
         if (!match(n, &m))
             continue;
+        const int terms = m.scores.n_terms;
         SN_TRY(apply(g, env, &m, &made));
+        joined |= m.scores.n_terms < terms;
         n_next = made->next; /* what followed may be gone */
         fused++;
     }
     *changes += fused;
+    if (joined) /* sums of constant terms */
+        SN_TRY(sn_pass_fold_constants.run(g, env, changes));
     /* Transposes and Reshapes nobody reads any more, and the shapes computed for them. */
     return fused ? sn_pass_dead_code.run(g, env, changes) : SONDE_OK;
 }

@@ -39,35 +39,38 @@ static bool head_axis(const sn_digit *d, int n, const sn_type *source, sn_heads_
 }
 
 /* The view as heads. `columns`: the numbers of a head are axis rank - 2 (kᵀ). `flat`: the
- * first of three axes is taken whole; else it must be batch and heads. */
+ * first of three axes is taken whole; else it must be batch and heads. Five axes begin with two of
+ * batches. */
 static bool describe(const sn_view *v, sn_value *source, bool columns, bool flat, sn_heads_view *o)
 {
     const sn_type *t = &source->fact.type;
     const int size_axis = v->rank - (columns ? 2 : 1), len_axis = v->rank - (columns ? 1 : 2);
     const sn_digit *size = v->axis[size_axis].digit;
     int64_t batch;
-    if (v->axis[size_axis].n != 1 || size->axis != t->rank - 1 || size->inner != 1 ||
-        !sn_dim_known(size->size) || size->maybe_more)
+    if (v->rank < 3 || v->rank > 5 || v->axis[size_axis].n != 1 || size->axis != t->rank - 1 ||
+        size->inner != 1 || !sn_dim_known(size->size) || size->maybe_more)
         return false;
     *o = (sn_heads_view){.source = source, .size = size->size, .scale = v->scale};
     if (!plain_axis(v, len_axis, t, &o->view[2]))
         return false;
+    sn_view b = *v;
     if (v->rank == 3 && !flat) {
-        sn_view b = *v;
         if (v->axis[0].n < 2)
             return false;
         b.axis[0].n = 1;
-        if (!plain_axis(&b, 0, t, &batch) || b.axis[0].digit[0].maybe_more ||
-            !head_axis(v->axis[0].digit + 1, v->axis[0].n - 1, t, o))
+        if (!head_axis(v->axis[0].digit + 1, v->axis[0].n - 1, t, o))
             return false;
-    } else {
-        if (!plain_axis(v, 0, t, &batch) || (v->axis[0].n && v->axis[0].digit[0].maybe_more))
+    } else if (v->rank == 5) { /* of two axes of batches, one has size 1 */
+        if (v->axis[0].n && v->axis[1].n)
             return false;
-        if (v->rank == 4 && !head_axis(v->axis[1].digit, v->axis[1].n, t, o))
-            return false;
-        if (v->rank == 3)
-            head_axis(NULL, 0, t, o);
+        b.axis[0] = v->axis[v->axis[0].n ? 0 : 1];
     }
+    if (!plain_axis(&b, 0, t, &batch) || (b.axis[0].n && b.axis[0].digit[0].maybe_more))
+        return false;
+    if (v->rank > 3 && !head_axis(v->axis[v->rank - 3].digit, v->axis[v->rank - 3].n, t, o))
+        return false;
+    if (v->rank == 3 && flat)
+        head_axis(NULL, 0, t, o);
     o->view[0] = batch;
     o->view[4] = v->first;
     return o->heads >= 1 && o->size >= 1 && o->heads <= INT32_MAX && o->size <= INT32_MAX &&
@@ -86,6 +89,72 @@ bool sn_heads_view_find(sn_value *v, bool columns, bool flat, sn_heads_view *o)
     return false;
 }
 
+/* ------------------------------------------------------------------ rows of length 1 */
+/* The input of ReduceL2 over the last axis, which is kept. */
+static sn_value *lengths_of(const sn_node *n)
+{
+    if (!n || !sn_node_is(n, "ReduceL2") || !n->in[0].value || !sn_node_attr_int(n, "keepdims", 1))
+        return NULL;
+    const sn_attr *attr = sn_node_attr(n, "axes");
+    const sn_value *v = n->n_in > 1 ? n->in[1].value : NULL;
+    const int rank = n->in[0].value->fact.type.rank;
+    int64_t axis;
+    if (attr && attr->kind == SN_ATTR_INTS && attr->n == 1)
+        axis = attr->ints[0];
+    else if (v && sn_value_is_const(v) && v->fact.data->dtype == SONDE_DTYPE_I64 &&
+             sn_tensor_count(v->fact.data) == 1)
+        sn_tensor_read(v->fact.data, 0, 1, &axis);
+    else
+        return NULL;
+    return axis == -1 || axis == rank - 1 ? n->in[0].value : NULL;
+}
+
+/* A value that is at least a number: max(v, number). */
+static sn_value *with_least(sn_value *v, float *least)
+{
+    sn_node *n = v->producer;
+    *least = 0;
+    if (n && sn_node_is(n, "Clip") && n->n_in > 1 && sn_value_scalar_f32(n->in[1].value, least) &&
+        (n->n_in < 3 || !n->in[2].value))
+        return n->in[0].value;
+    for (uint32_t i = 0; n && sn_node_is(n, "Max") && n->n_in == 2 && i < 2; i++)
+        if (sn_value_scalar_f32(n->in[i].value, least))
+            return n->in[1 - i].value;
+    return v;
+}
+
+/* Swaps its last two axes and nothing else. */
+static bool turns_rows(const sn_node *n)
+{
+    const sn_attr *perm = n && sn_node_is(n, "Transpose") ? sn_node_attr(n, "perm") : NULL;
+    if (!perm || perm->kind != SN_ATTR_INTS || perm->n < 2)
+        return false;
+    for (size_t i = 0; i + 2 < perm->n; i++)
+        if (perm->ints[i] != (int64_t)i)
+            return false;
+    return perm->ints[perm->n - 1] == (int64_t)perm->n - 2;
+}
+
+sn_value *sn_heads_of_unit(sn_value *v, bool columns, float *least)
+{
+    if (columns) {
+        if (!turns_rows(v->producer))
+            return NULL;
+        v = v->producer->in[0].value;
+    }
+    const sn_node *div = v->producer;
+    if (!div || !sn_node_is(div, "Div") || div->n_in != 2 || !div->in[0].value ||
+        !div->in[1].value || !sn_type_same_shape(&div->in[0].value->fact.type, &v->fact.type))
+        return NULL;
+    sn_value *by = div->in[1].value;
+    if (by->producer && sn_node_is(by->producer, "Expand"))
+        by = by->producer->in[0].value;
+    by = with_least(by, least);
+    return by && *least >= 0 && lengths_of(by->producer) == div->in[0].value ? div->in[0].value
+                                                                             : NULL;
+}
+
+/* ------------------------------------------------------------------ attributes */
 sonde_status sn_node_set_ints(sn_graph *g, sn_node *n, const char *name, const int64_t *ints,
                               size_t count, sonde_error *err)
 {

@@ -17,6 +17,10 @@ typedef struct sn_heads_view {
  * (kᵀ). `flat`: the first of three axes is taken whole; else it must be batch and heads. */
 bool sn_heads_view_find(sn_value *v, bool columns, bool flat, sn_heads_view *o);
 
+/* v is x divided by the length of its rows, or by `least` where that is more; with `columns`, rows
+ * have become columns since. Returns x; NULL: v is not that. */
+sn_value *sn_heads_of_unit(sn_value *v, bool columns, float *least);
+
 /* Attributes of the fused node. */
 sonde_status sn_node_set_ints(sn_graph *g, sn_node *n, const char *name, const int64_t *ints,
                               size_t count, sonde_error *err);

@@ -77,6 +77,11 @@ static bool slice_passes(const sn_node *n)
     return forward && same_type(n, 0);
 }
 
+static bool pad_passes(const sn_node *n)
+{
+    return n->opset >= 11 && n->n_in > 1 && all_equal(n->in[1].value, 0) && same_type(n, 0);
+}
+
 /* The input the node hands through, or -1. */
 static int passes_input(const sn_node *n)
 {
@@ -107,6 +112,8 @@ static int passes_input(const sn_node *n)
         return transpose_passes(n) ? 0 : -1;
     if (sn_node_is(n, "Slice"))
         return slice_passes(n) ? 0 : -1;
+    if (sn_node_is(n, "Pad"))
+        return pad_passes(n) ? 0 : -1;
     for (size_t i = 0; i < sizeof shape_ops / sizeof shape_ops[0]; i++)
         if (sn_node_is(n, shape_ops[i]))
             return same_type(n, 0) ? 0 : -1;

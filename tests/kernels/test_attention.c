@@ -11,7 +11,8 @@ static void check_exp_rows(const sn_kernel_row *row, const sn_kernel_row *ref)
         const size_t stride = n + rnd(0, 3), all = rows ? (rows - 1) * stride + n : 0;
         const bool with_bias = i % 3 != 0;
         guarded got = guard_floats(all, i % 2), want = guard_floats(all, i % 2),
-                bias = guard_floats(all, i % 2), scale = guard_floats(all, i % 2);
+                bias = guard_floats(all, i % 2), more = guard_floats(all, i % 2),
+                scale = guard_floats(all, i % 2);
         float state[2][3][MOST] = {0}, size[MOST];
         const float width = i % 5 ? 4.0f : 300.0f, far = i % 7 ? width : width + 1000.0f;
         for (size_t k = 0; k < all; k++) {
@@ -19,6 +20,7 @@ static void check_exp_rows(const sn_kernel_row *row, const sn_kernel_row *ref)
             bias.data[k] = i % 4 > 1 || test_rand() % 3 == 0 ? test_randf()
                            : i % 4 == 1                      ? -INFINITY
                                                              : -FLT_MAX;
+            more.data[k] = i % 5 ? test_randf() : bias.data[k];
             scale.data[k] = 1.0f + far;
         }
         if (i % 11 == 0 && all > 0)
@@ -33,8 +35,10 @@ static void check_exp_rows(const sn_kernel_row *row, const sn_kernel_row *ref)
         sn_f32_exp_rows e = {
             .s = want.data,
             .bias = with_bias ? bias.data : NULL,
+            .more = with_bias && i % 2 ? more.data : NULL,
             .s_row = (ptrdiff_t)stride,
             .bias_row = i % 2 ? (ptrdiff_t)stride : 0,
+            .more_row = i % 6 > 2 ? (ptrdiff_t)stride : 0,
             .rows = rows,
             .n = n,
             .scale = test_randf() * 2.0f,
@@ -56,7 +60,8 @@ static void check_exp_rows(const sn_kernel_row *row, const sn_kernel_row *ref)
         same("sums", row, "", state[1][1], state[0][1], size, rows);
         same("factors", row, "", state[1][2], state[0][2], size, rows);
         same("exponentials", row, "", got.data, want.data, scale.data, all);
-        guard_free(&got), guard_free(&want), guard_free(&bias), guard_free(&scale);
+        guard_free(&got), guard_free(&want), guard_free(&bias), guard_free(&more);
+        guard_free(&scale);
     }
 }
 
