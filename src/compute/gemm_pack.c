@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packed right-hand matrices: panels of `block` columns, [matrix][panel][k][block], the last panel
- * filled with zeros. The source is [..., k, n], or [..., n, k] when `arg` (transposed) is 1. */
+ * filled with zeros. The source is [..., k, n], or [..., n, k] when `arg` (transposed) is 1. A
+ * larger `arg` cuts the n rows into so many matrices, each of which begins a panel: the gates of
+ * recurrent layers. */
 #include <string.h>
 
 #include "compute/gemm.h"
@@ -19,23 +21,35 @@ enum { UNIT_PANELS = 4 };
 typedef struct panels {
     int64_t n, k, block; /* columns, rows, columns of a panel */
     int64_t units;       /* of a matrix */
+    int64_t groups;      /* matrices that the last two dims hold */
 } panels;
 
 static panels panels_of(const sn_packing *p)
 {
     const int64_t *last = p->dims + p->rank - 2, block = p->format->block;
-    panels m = {.n = last[p->arg ? 0 : 1], .k = last[p->arg ? 1 : 0], .block = block};
+    const int64_t groups = p->arg > 1 ? p->arg : 1;
+    panels m = {.n = last[p->arg ? 0 : 1] / groups,
+                .k = last[p->arg ? 1 : 0],
+                .block = block,
+                .groups = groups};
     m.units = m.n > 0 ? (m.n - 1) / (UNIT_PANELS * block) + 1 : 0;
     return m;
 }
 
+/* Are there whole matrices? */
+static bool is_even(const sn_packing *p)
+{
+    return p->rank >= 2 && (p->arg <= 1 || p->dims[p->rank - 2] % p->arg == 0);
+}
+
 static bool panel_bytes(const sn_packing *p, size_t *bytes)
 {
-    if (p->rank < 2)
+    if (!is_even(p))
         return false;
     const panels m = panels_of(p);
     int64_t vectors;
-    if (m.n <= 0 || m.k <= 0 || !sn_i64_mul((m.n - 1) / m.block + 1, m.k, &vectors))
+    if (m.n <= 0 || m.k <= 0 || !sn_i64_mul((m.n - 1) / m.block + 1, m.k, &vectors) ||
+        !sn_i64_mul(vectors, m.groups, &vectors))
         return false;
     for (int i = 0; i < p->rank - 2; i++)
         if (p->dims[i] <= 0 || !sn_i64_mul(vectors, p->dims[i], &vectors))
@@ -45,7 +59,8 @@ static bool panel_bytes(const sn_packing *p, size_t *bytes)
 
 static size_t panel_units(const sn_packing *p)
 {
-    size_t units = (size_t)panels_of(p).units;
+    const panels m = panels_of(p);
+    size_t units = (size_t)(m.units * m.groups);
     for (int i = 0; i < p->rank - 2; i++)
         units *= (size_t)p->dims[i];
     return units;
@@ -151,12 +166,12 @@ enum { STEP = SN_ROWS_STEP / 2 };
 
 static bool tile_bytes(const sn_packing *p, size_t *bytes)
 {
-    if (p->rank < 2)
+    if (!is_even(p))
         return false;
     const panels m = panels_of(p);
     if (m.n <= 0 || m.k <= 0)
         return false;
-    int64_t steps = sn_count(sn_ceil_div(m.n, m.block), sn_ceil_div(m.k, STEP), 1, 1);
+    int64_t steps = sn_count(sn_ceil_div(m.n, m.block), sn_ceil_div(m.k, STEP), m.groups, 1);
     for (int i = 0; i < p->rank - 2; i++)
         steps = p->dims[i] > 0 ? sn_count(steps, p->dims[i], 1, 1) : -1;
     steps = sn_count(steps, SN_ROWS_WEIGHTS, 1, 1);
@@ -167,7 +182,7 @@ static bool tile_bytes(const sn_packing *p, size_t *bytes)
 static size_t tile_units(const sn_packing *p)
 {
     const panels m = panels_of(p);
-    size_t units = (size_t)sn_ceil_div(m.n, m.block);
+    size_t units = (size_t)(sn_ceil_div(m.n, m.block) * m.groups);
     for (int i = 0; i < p->rank - 2; i++)
         units *= (size_t)p->dims[i];
     return units;
