@@ -410,7 +410,8 @@ static void step_task(void *arg, size_t task, int worker)
 }
 
 /* The new state goes where the layer's results go, and the next step reads it there. Without those
- * it goes back and forth between two pieces of the workspace. */
+ * it goes back and forth between two pieces of the workspace. Every other step goes through the
+ * weights from their end, which is what the step before left in the cache. */
 static bool run_steps(layer *l, const float *r, int64_t steps, sn_pool *pool)
 {
     const sn_recurrent_plan *p = l->p;
@@ -435,6 +436,7 @@ static bool run_steps(layer *l, const float *r, int64_t steps, sn_pool *pool)
         if (l->c->cancel && atomic_load_explicit(l->c->cancel, memory_order_relaxed))
             return false;
         const int64_t t = l->backward ? steps - 1 - l->step : l->step;
+        j.cell.last_first = l->step % 2 == 1;
         j.cell.x = x_row(l, t, 0);
         j.cell.y = y ? y_row(l, t, 0) : j.cell.h == l->h ? l->candidate : l->h;
         sn_pool_run(pool, p->step_tasks, step_task, &j);

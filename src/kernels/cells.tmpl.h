@@ -104,7 +104,9 @@ SN_INLINE void cell_block(const sn_f32_cell *t, size_t row, size_t unit, const i
 
 SN_INLINE void cell_step(const sn_f32_cell *t, const int G)
 {
-    for (size_t unit = t->from; unit < t->to; unit += SN_BLOCK) {
+    const size_t blocks = t->to > t->from ? (t->to - t->from - 1) / SN_BLOCK + 1 : 0;
+    for (size_t i = 0; i < blocks; i++) {
+        const size_t unit = t->from + (t->last_first ? blocks - 1 - i : i) * SN_BLOCK;
         size_t row = 0;
         for (; row + CELL_ROWS <= t->rows; row += CELL_ROWS)
             cell_block(t, row, unit, CELL_ROWS, G);

@@ -321,6 +321,7 @@ typedef struct sn_f32_cell {
     float *y;          /* overlaps nothing */
     size_t rows, units;
     size_t from, to; /* multiples of `block`, except to = units */
+    bool last_first; /* the order of blocks, for the cache: the result is the same */
     unsigned block;
     ptrdiff_t x_row, x_gate, w_gate, h_row, c_row, y_row;
 } sn_f32_cell;

@@ -32,6 +32,7 @@ static step step_new(size_t rows, size_t units, size_t gates, unsigned block, bo
                         .rows = rows,
                         .units = units,
                         .to = units,
+                        .last_first = test_rand() % 2,
                         .block = block,
                         .x_row = (ptrdiff_t)(gates * units + gap),
                         .x_gate = (ptrdiff_t)units,
