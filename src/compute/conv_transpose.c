@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transposed convolution. With packed weights the product has a row of columns for each pixel of the
- * input, which are added to all output channels at once. Otherwise small images take one product per
- * group, weights read where they lie. For larger ones output channels are done a few at a time, so that columns stay in the cache and
- * memory does not grow with the kernel; the weights are turned once a run for that. Weights in rows
- * of bf16 are turned already, and columns are then products in bf16 (gemm_tiles.c), whose sums and
- * what they are added to are f32. f64 makes its columns by plain loops. */
+/* Transposed convolution. With packed weights the product has a row of columns for each pixel of
+ * the input, which are added to all output channels at once. Otherwise small images take one
+ * product per group, weights read where they lie. For larger ones output channels are done a few at
+ * a time, so that columns stay in the cache and memory does not grow with the kernel; the weights
+ * are turned once a run for that. Weights in rows of bf16 are turned already, and columns are then
+ * products in bf16 (gemm_tiles.c), whose sums and what they are added to are f32. f64 makes its
+ * columns by plain loops. */
 #include "compute/conv_transpose.h"
 
 #include <string.h>

@@ -14,7 +14,7 @@
 typedef struct sn_conv_transpose_desc {
     sn_fold fold; /* dtype F32 or F64; its grid is the input, its image the output */
     int64_t n, groups, in_channels, out_channels; /* channels of one group */
-    bool tiles; /* weights come in the format sn_conv_transpose_pack_id names; x becomes bf16 */
+    bool tiles;  /* weights come in the format sn_conv_transpose_pack_id names; x becomes bf16 */
     bool packed; /* f32: weights come in that of sn_gemm_pack_id, its argument minus the groups */
 } sn_conv_transpose_desc;
 

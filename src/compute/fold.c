@@ -171,8 +171,7 @@ static bool outer_place(const sn_fold *f, const int64_t *at, int64_t tap, int64_
     int64_t scale = 1;
     *place = 0;
     for (int a = f->rank - 2; a >= 0; a--) {
-        const int64_t i =
-            at[a] * f->stride[a] + tap % f->kernel[a] * f->dilation[a] - f->pad[a];
+        const int64_t i = at[a] * f->stride[a] + tap % f->kernel[a] * f->dilation[a] - f->pad[a];
         if (i < 0 || i >= f->image[a])
             return false;
         *place += i * scale;

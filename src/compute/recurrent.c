@@ -65,8 +65,8 @@ static void plan_steps(sn_recurrent_plan *p, int threads)
     const uint64_t flops = p->from_h[0].flops;
     const int64_t blocks = p->pitch / p->block, most = threads > 1 ? threads : 1;
     p->step = !is_usual(d) ? NULL : lstm ? p->k->f32_lstm : p->k->f32_gru;
-    p->at_once = p->step && d->dirs == 2 && threads > 1 &&
-                 (uint64_t)d->seq * flops >= DIRECTION_FLOPS;
+    p->at_once =
+        p->step && d->dirs == 2 && threads > 1 && (uint64_t)d->seq * flops >= DIRECTION_FLOPS;
     p->step_tasks = (size_t)sn_min(sn_min((int64_t)(flops / TASK_FLOPS), most), blocks);
     if (p->step_tasks == 0 || p->at_once)
         p->step_tasks = 1;
@@ -444,8 +444,7 @@ static bool run_steps(layer *l, const float *r, int64_t steps, sn_pool *pool)
         j.cell.h_row = j.cell.y_row;
     }
     for (int64_t b = 0; j.cell.h != l->h && b < d->batch; b++)
-        memcpy(l->h + b * d->hidden, j.cell.h + b * j.cell.h_row,
-               (size_t)d->hidden * sizeof *l->h);
+        memcpy(l->h + b * d->hidden, j.cell.h + b * j.cell.h_row, (size_t)d->hidden * sizeof *l->h);
     return true;
 }
 

@@ -38,8 +38,7 @@ SN_INLINE void cell_sums(const sn_f32_cell *t, size_t row, size_t unit, sn_v *ac
         {
             SN_UNROLL for (int i = 0; i < G * SN_BV; i++)
             {
-                const sn_v wv =
-                    v_load(w + i / SN_BV * w_gate + s * SN_BLOCK + i % SN_BV * SN_VL);
+                const sn_v wv = v_load(w + i / SN_BV * w_gate + s * SN_BLOCK + i % SN_BV * SN_VL);
                 SN_UNROLL for (int r = 0; r < R; r++)
                 {
                     sn_v *a = &sum[s * each + r * G * SN_BV + i];
@@ -54,8 +53,8 @@ SN_INLINE void cell_sums(const sn_f32_cell *t, size_t row, size_t unit, sn_v *ac
             SN_UNROLL for (int r = 0; r < R; r++) sum[r * G * SN_BV + i] =
                 v_fma(v_bcast(h + r * h_row), wv, sum[r * G * SN_BV + i]);
         }
-    SN_UNROLL for (int i = 0; i < each; i++) acc[i] = sets > 1 ? v_add(sum[i], sum[each + i])
-                                                               : sum[i];
+    SN_UNROLL for (int i = 0; i < each; i++) acc[i] =
+        sets > 1 ? v_add(sum[i], sum[each + i]) : sum[i];
 }
 
 /* n units from `at`; g[gate * SN_BV] are their sums. */
@@ -80,8 +79,8 @@ SN_INLINE void gru_vector(const sn_f32_cell *t, size_t row, size_t at, size_t n,
     const sn_v inner = t->bias ? v_add(g[2 * SN_BV], cell_load(t->bias + at, n)) : g[2 * SN_BV];
     const sn_v fresh = v_tanh(v_fma(reset, inner, cell_load(x + 2 * t->x_gate, n)));
     const sn_v before = cell_load(t->h + (ptrdiff_t)row * t->h_row + at, n);
-    cell_store(t->y + (ptrdiff_t)row * t->y_row + at,
-               v_fma(update, v_sub(before, fresh), fresh), n);
+    cell_store(t->y + (ptrdiff_t)row * t->y_row + at, v_fma(update, v_sub(before, fresh), fresh),
+               n);
 }
 
 SN_INLINE void cell_block(const sn_f32_cell *t, size_t row, size_t unit, const int R, const int G)

@@ -75,8 +75,8 @@ static void compare(const sizes *s, const level *l, int threads, sn_pool *pool)
     float *x = random_floats(nx), *w = random_floats(nw), *b = random_floats(nb);
     float *y = random_floats(ny);
     double *dx = doubles(x, nx), *dw = doubles(w, nw), *db = doubles(b, nb), *dy = doubles(y, ny);
-    void *packed = packed_weights(sn_gemm_pack_id(SONDE_DTYPE_F32, l->flags), w, dims,
-                                  2 + s->rank, -s->groups, l->flags);
+    void *packed = packed_weights(sn_gemm_pack_id(SONDE_DTYPE_F32, l->flags), w, dims, 2 + s->rank,
+                                  -s->groups, l->flags);
     CHECK(packed);
     const bool biased = test_rand() % 2;
     run(&plain, l->flags, 1, NULL, dx, dw, biased ? db : NULL, dy);
