@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How kernels of f32 are called. */
 #include <math.h>
+#include <string.h>
 
 #include "row_drivers.h"
 
@@ -330,6 +331,33 @@ void prepare_sn_f32_norm(bench_row *r)
     r->w = floats(r, r->n);
     r->z = floats(r, r->n);
     r->bytes = moved(r, 3 * r->n, r->n);
+}
+
+static void call_sn_f32_cell(bench_row *r)
+{
+    ((sn_f32_cell_fn *)r->row->fn)(&r->args.cell);
+}
+
+/* One row: what a stream of single samples needs. */
+void prepare_sn_f32_cell(bench_row *r)
+{
+    const size_t units = r->quick ? 5 : 64, gates = 4;
+    const unsigned b = r->row->geometry.block;
+    const size_t gate = (units + b - 1) / b * b * units;
+    r->args.cell = (sn_f32_cell){.x = read_by(r, gates * units),
+                                 .w = elements(r, r->row->slot->weights, gates * gate),
+                                 .h = read_by(r, units),
+                                 .c = floats(r, units),
+                                 .y = written_by(r, units),
+                                 .rows = 1,
+                                 .units = units,
+                                 .to = units,
+                                 .block = b,
+                                 .x_gate = (ptrdiff_t)units,
+                                 .w_gate = (ptrdiff_t)gate};
+    const size_t read = strcmp(r->row->slot->name, "f32_lstm") == 0 ? gates : gates - 1;
+    r->flops = 2.0 * (double)(read * units * units);
+    r->call = call_sn_f32_cell;
 }
 
 static void call_sn_f32_axpy(bench_row *r)

@@ -31,6 +31,7 @@ typedef struct bench_row {
         sn_f32_pool pool;
         sn_half_pool half_pool;
         sn_f32_exp_rows exp_rows;
+        sn_f32_cell cell;
         sn_q8_tile bytes;
         sn_tile_rows rows;
         sn_quads_args quads;

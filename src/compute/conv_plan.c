@@ -134,7 +134,7 @@ static void plan_split(sn_conv_plan *p, int64_t outer, int64_t row_in_bytes, int
                                    ((double)d->c * (double)(d->in[0] * d->in[1] * d->in[2]) +
                                     (double)d->oc * (double)(d->out[0] * d->out[1] * d->out[2]));
     const double work = fmax((double)p->flops, moved * FLOPS_A_BYTE);
-    const int64_t by_flops = (int64_t)fmin(work / TASK_FLOPS, 1e6) + 1;
+    const int64_t by_flops = sn_max((int64_t)fmin(work / TASK_FLOPS + 0.5, 1e6), 1);
     const int64_t wanted =
         p->threads == 1 ? 1 : sn_min((int64_t)p->threads * TASKS_PER_THREAD, by_flops);
     const int64_t others = sn_max(outer * p->chunks, 1);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transposed convolution. Small images take one product per group, weights read where they lie. For
- * larger ones output channels are done a few at a time, so that columns stay in the cache and
- * memory does not grow with the kernel; the weights are turned once a run for that. Weights in rows
- * of bf16 are turned already, and columns are then products in bf16 (gemm_tiles.c), whose sums and
- * what they are added to are f32. f64 makes its columns by plain loops. */
+/* Transposed convolution. With packed weights the product has a row of columns for each pixel of
+ * the input, which are added to all output channels at once. Otherwise small images take one
+ * product per group, weights read where they lie. For larger ones output channels are done a few at
+ * a time, so that columns stay in the cache and memory does not grow with the kernel; the weights
+ * are turned once a run for that. Weights in rows of bf16 are turned already, and columns are then
+ * products in bf16 (gemm_tiles.c), whose sums and what they are added to are f32. f64 makes its
+ * columns by plain loops. */
 #include "compute/conv_transpose.h"
 
 #include <string.h>
 
 #include "compute/copy.h"
+#include "compute/parallel.h"
 #include "compute/split.h"
 #include "compute/tiles.h"
 
@@ -16,6 +19,7 @@ enum {
     CHUNK_BYTES = 1 << 20, /* columns of the channels one task works on */
     SMALL_PIXELS = 256,    /* images up to this are done in one product */
     UNIT_PIXELS = 64,      /* that become bf16 at a time: whole tiles */
+    PLANES = 8,            /* of the result that are added to in turn */
 };
 
 /* ------------------------------------------------------------------ weights in rows of bf16 */
@@ -37,6 +41,34 @@ static sn_packing packing_of(const sn_conv_transpose_plan *p, const int64_t dims
 {
     const sn_pack_format *f = sn_pack_get(sn_gemm_pack_id(SONDE_DTYPE_F32, p->cpu_flags));
     return (sn_packing){f, dims, 2, 0, p->cpu_flags};
+}
+
+/* Columns of a few pixels at a time, so that they are in the cache when they are added up. */
+static sonde_status plan_packed(sn_conv_transpose_plan *p, uint32_t cpu_flags, size_t l2_bytes,
+                                int threads, sonde_error *err)
+{
+    enum { FEW = 16 };
+    const int64_t n = p->d.out_channels * p->taps, in = sn_max(p->in_pixels, 1);
+    const int64_t fit = (int64_t)(l2_bytes / 4 / sizeof(float)) / sn_max(n, 1);
+    p->chunk = 1;
+    p->rows = sn_ceil_div(in, sn_ceil_div(in, sn_max(fit, FEW)));
+    p->chunks = sn_ceil_div(in, p->rows);
+    sn_gemm_desc d = {.m = p->rows,
+                      .n = n,
+                      .k = p->d.in_channels,
+                      .b_count = 1,
+                      .packed = true,
+                      .alpha = 1.0f,
+                      .beta = 1.0f};
+    SN_TRY(sn_gemm_plan_make(&p->plan, &d, cpu_flags, l2_bytes, threads, err));
+    d.m = in - (p->chunks - 1) * p->rows;
+    SN_TRY(sn_gemm_plan_make(&p->last, &d, cpu_flags, l2_bytes, threads, err));
+    p->cpu_flags = cpu_flags;
+    p->panel_bytes = p->in_pixels > 1 ? sn_count(p->d.in_channels, in, sizeof(float), 1) : 0;
+    p->product_bytes = 0; /* nothing is packed at run, and weights are f32 */
+    p->workers = 1;
+    p->name = p->plan.name;
+    return SONDE_OK;
 }
 
 static sonde_status plan_f32(sn_conv_transpose_plan *p, uint32_t cpu_flags, size_t l2_bytes,
@@ -104,10 +136,13 @@ sonde_status sn_conv_transpose_plan_make(sn_conv_transpose_plan *p, const sn_con
         p->columns_bytes = -1;
         return SONDE_OK;
     }
-    if (f->dtype == SONDE_DTYPE_F32)
+    if (d->packed)
+        SN_TRY(plan_packed(p, cpu_flags, l2_bytes, threads, err));
+    else if (f->dtype == SONDE_DTYPE_F32)
         SN_TRY(plan_f32(p, cpu_flags, l2_bytes, threads, err));
     const int64_t elem = f->dtype == SONDE_DTYPE_F32 ? sizeof(float) : sizeof(double);
-    const int64_t bytes = sn_count(p->in_pixels, p->taps, p->chunk, elem);
+    const int64_t bytes = d->packed ? sn_count(p->rows, p->taps, d->out_channels, elem)
+                                    : sn_count(p->in_pixels, p->taps, p->chunk, elem);
     p->columns_bytes =
         bytes < 0 || bytes > PTRDIFF_MAX / 2 ? -1 : (int64_t)sn_round_up((size_t)bytes, SN_ALIGN);
     p->flops = 2 * (uint64_t)(d->groups * d->in_channels) * (uint64_t)d->n *
@@ -232,6 +267,72 @@ static void run_group_f32(const sn_conv_transpose_plan *p, transpose_call *c, sn
     sn_pool_run(pool, (size_t)p->d.out_channels, fold_task, c);
 }
 
+/* ------------------------------------------------------------------ packed weights */
+typedef struct pixels_call {
+    const sn_conv_transpose_plan *p;
+    const float *columns, *bias;
+    float *y;
+    int64_t first, count; /* pixels of the input */
+} pixels_call;
+
+static void add_channels(void *arg, size_t lo, size_t hi)
+{
+    const pixels_call *c = arg;
+    const sn_conv_transpose_plan *p = c->p;
+    const int64_t from = (int64_t)lo, channels = (int64_t)(hi - lo);
+    float *y = c->y + from * p->out_pixels;
+    for (int64_t i = 0; c->first == 0 && i < channels; i++)
+        for (int64_t k = 0; k < p->out_pixels; k++)
+            y[i * p->out_pixels + k] = c->bias ? c->bias[from + i] : 0.0f;
+    /* Planes are often a multiple of 4 KiB apart, and then share the same few lines of the
+     * first-level cache. */
+    for (int64_t i = 0; i < channels; i += PLANES)
+        sn_fold_add_positions(&p->d.fold, c->columns + (from + i) * p->taps,
+                              p->d.out_channels * p->taps, c->first, c->count,
+                              sn_min(PLANES, channels - i), y + i * p->out_pixels);
+}
+
+/* One group of one image: x [channel][pixel] becomes [pixel][channel], the left side. */
+static void run_group_packed(const sn_conv_transpose_plan *p, const sn_conv_transpose_args *a,
+                             const float *x, const float *w, pixels_call *c, sn_pool *pool)
+{
+    const int64_t in = p->d.in_channels, dims[2] = {p->in_pixels, in};
+    const ptrdiff_t dst[2] = {in, 1}, src[2] = {1, p->in_pixels};
+    if (p->in_pixels > 1) {
+        sn_copy turn;
+        sn_copy_plan(&turn, sizeof(float), 2, dims, dst, src);
+        sn_copy_run(&turn, a->panels, x, pool);
+        x = a->panels;
+    }
+    c->columns = a->columns;
+    for (int64_t i = 0; i < p->chunks; i++) {
+        c->first = i * p->rows;
+        c->count = sn_min(p->rows, p->in_pixels - c->first);
+        sn_gemm_run(i + 1 < p->chunks ? &p->plan : &p->last, x + c->first * in, w, NULL, NULL,
+                    a->columns, NULL, pool);
+        sn_parallel_range(pool, (size_t)p->d.out_channels, (size_t)(p->taps * c->count),
+                          add_channels, c);
+    }
+}
+
+static bool run_packed(const sn_conv_transpose_plan *p, const sn_conv_transpose_args *a,
+                       sn_pool *pool)
+{
+    const int64_t out = p->d.out_channels, in = p->d.in_channels * p->in_pixels;
+    const size_t matrix = sn_gemm_packed_floats(out * p->taps, p->d.in_channels, p->plan.block);
+    for (int64_t i = 0; i < p->d.n * p->d.groups; i++) {
+        const int64_t g = i % p->d.groups;
+        pixels_call c = {.p = p,
+                         .bias = a->bias ? (const float *)a->bias + g * out : NULL,
+                         .y = (float *)a->y + i * out * p->out_pixels};
+        run_group_packed(p, a, (const float *)a->x + i * in,
+                         (const float *)a->w + (size_t)g * matrix, &c, pool);
+        if (a->cancel && atomic_load_explicit(a->cancel, memory_order_relaxed))
+            return false;
+    }
+    return true;
+}
+
 static bool run_f32(const sn_conv_transpose_plan *p, const sn_conv_transpose_args *a, sn_pool *pool)
 {
     const int64_t rows = p->d.out_channels * p->taps, in = p->d.in_channels * p->in_pixels;
@@ -271,6 +372,8 @@ bool sn_conv_transpose_run(const sn_conv_transpose_plan *p, const sn_conv_transp
 {
     if (p->d.out_channels == 0 || p->out_pixels == 0) /* nothing to give; the plan is for some */
         return true;
+    if (p->d.packed)
+        return run_packed(p, a, pool);
     if (p->d.fold.dtype == SONDE_DTYPE_F32)
         return run_f32(p, a, pool);
     run_f64(p, a, pool);

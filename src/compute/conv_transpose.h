@@ -14,13 +14,15 @@
 typedef struct sn_conv_transpose_desc {
     sn_fold fold; /* dtype F32 or F64; its grid is the input, its image the output */
     int64_t n, groups, in_channels, out_channels; /* channels of one group */
-    bool tiles; /* weights come in the format sn_conv_transpose_pack_id names; x becomes bf16 */
+    bool tiles;  /* weights come in the format sn_conv_transpose_pack_id names; x becomes bf16 */
+    bool packed; /* f32: weights come in that of sn_gemm_pack_id, its argument minus the groups */
 } sn_conv_transpose_desc;
 
 typedef struct sn_conv_transpose_plan {
     sn_conv_transpose_desc d;
     int64_t in_pixels, out_pixels, taps;
     bool small;              /* f32: one product for all channels of a group */
+    int64_t rows;            /* packed: pixels of the input whose columns are made at a time */
     int64_t chunk, chunks;   /* output channels a task works on */
     sn_gemm_plan plan, last; /* of a full chunk, of the last one */
     uint32_t cpu_flags;

@@ -142,6 +142,69 @@ void sn_fold_add(const sn_fold *f, const void *columns, void *y)
     }
 }
 
+/* ------------------------------------------------------------------ position by position */
+/* A row of taps into each channel. `n` is a constant where rows are short. */
+static inline void add_taps(float *restrict y, int64_t plane, const float *restrict x,
+                            int64_t taps, int64_t channels, int64_t step, const int64_t n)
+{
+    for (int64_t c = 0; c < channels; c++, y += plane, x += taps)
+        for (int64_t k = 0; k < n; k++)
+            y[k * step] += x[k];
+}
+
+static void add_row_of_taps(float *y, int64_t plane, const float *x, int64_t taps, int64_t channels,
+                            int64_t step, int64_t n)
+{
+    if (step == 1 && n == 4)
+        add_taps(y, plane, x, taps, channels, 1, 4);
+    else if (step == 1 && n == 3)
+        add_taps(y, plane, x, taps, channels, 1, 3);
+    else if (step == 1 && n == 2)
+        add_taps(y, plane, x, taps, channels, 1, 2);
+    else
+        add_taps(y, plane, x, taps, channels, step, n);
+}
+
+/* Where outer taps of a position land: false, outside. */
+static bool outer_place(const sn_fold *f, const int64_t *at, int64_t tap, int64_t *place)
+{
+    int64_t scale = 1;
+    *place = 0;
+    for (int a = f->rank - 2; a >= 0; a--) {
+        const int64_t i = at[a] * f->stride[a] + tap % f->kernel[a] * f->dilation[a] - f->pad[a];
+        if (i < 0 || i >= f->image[a])
+            return false;
+        *place += i * scale;
+        scale *= f->image[a];
+        tap /= f->kernel[a];
+    }
+    return true;
+}
+
+void sn_fold_add_positions(const sn_fold *f, const float *columns, int64_t width, int64_t first,
+                           int64_t count, int64_t channels, float *y)
+{
+    const int last = f->rank - 1;
+    const int64_t kernel = f->kernel[last], step = f->dilation[last], image = f->image[last];
+    int64_t outer = 1, plane = image, at[SN_FOLD_MAX_RANK];
+    for (int a = 0; a < last; a++) {
+        outer *= f->kernel[a];
+        plane *= f->image[a];
+    }
+    for (int64_t i = first; i < first + count; i++, columns += width) {
+        int64_t left = i, from, end, place;
+        for (int a = last; a >= 0; a--, left /= f->grid[a + 1])
+            at[a] = left % f->grid[a];
+        const int64_t x = at[last] * f->stride[last] - f->pad[last];
+        inside(x, step, image, kernel, &from, &end);
+        for (int64_t tap = 0; tap < outer && from < end; tap++)
+            if (outer_place(f, at, tap, &place))
+                add_row_of_taps(y + place * image + x + from * step, plane,
+                                columns + tap * kernel + from, outer * kernel, channels, step,
+                                end - from);
+    }
+}
+
 /* ------------------------------------------------------------------ channels side by side */
 typedef struct fold_call {
     const sn_fold *f;

@@ -21,7 +21,12 @@ bool sn_fold_takes(sonde_dtype dtype);
 /* One channel: y[image] += columns[kernel…][grid…]. Both dense; products of dims do not overflow.
  */
 void sn_fold_add(const sn_fold *f, const void *columns, void *y);
-/* The same for each of `channels`, into images that are set to zero first. */
+/* The same in f32 for each of `channels` that lie side by side, and for `count` positions of the
+ * grid from `first` on: y[channel][image] += columns[position][channel][kernel…], a position
+ * `width` floats behind the one before it. */
+void sn_fold_add_positions(const sn_fold *f, const float *columns, int64_t width, int64_t first,
+                           int64_t count, int64_t channels, float *y);
+/* sn_fold_add for each of `channels`, into images that are set to zero first. */
 void sn_fold_run(const sn_fold *f, int64_t channels, const void *columns, void *y, sn_pool *pool);
 
 #endif

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packed right-hand matrices: panels of `block` columns, [matrix][panel][k][block], the last panel
- * filled with zeros. The source is [..., k, n], or [..., n, k] when `arg` (transposed) is 1. */
+ * filled with zeros. The source is [..., k, n], or [..., n, k] when `arg` (transposed) is 1. A
+ * larger `arg` cuts the n rows into so many matrices, each of which begins a panel: the gates of
+ * recurrent layers. A negative one says that the first dim is the k of so many matrices and all
+ * others are their n: the groups of transposed convolutions. */
 #include <string.h>
 
 #include "compute/gemm.h"
@@ -19,25 +22,54 @@ enum { UNIT_PANELS = 4 };
 typedef struct panels {
     int64_t n, k, block; /* columns, rows, columns of a panel */
     int64_t units;       /* of a matrix */
+    int64_t groups;      /* matrices that the dims of one hold */
+    int leading;         /* dims in front of those */
 } panels;
+
+static int64_t columns_of(const sn_packing *p)
+{
+    int64_t n = 1;
+    for (int i = 1; i < p->rank; i++)
+        n = sn_count(n, p->dims[i], 1, 1);
+    return n;
+}
 
 static panels panels_of(const sn_packing *p)
 {
     const int64_t *last = p->dims + p->rank - 2, block = p->format->block;
-    panels m = {.n = last[p->arg ? 0 : 1], .k = last[p->arg ? 1 : 0], .block = block};
+    const int64_t groups = p->arg < 0 ? -p->arg : p->arg > 1 ? p->arg : 1;
+    panels m = {.block = block, .groups = groups};
+    if (p->arg < 0) {
+        m.n = columns_of(p);
+        m.k = p->dims[0] / groups;
+    } else {
+        m.n = last[p->arg ? 0 : 1] / groups;
+        m.k = last[p->arg ? 1 : 0];
+        m.leading = p->rank - 2;
+    }
     m.units = m.n > 0 ? (m.n - 1) / (UNIT_PANELS * block) + 1 : 0;
     return m;
 }
 
-static bool panel_bytes(const sn_packing *p, size_t *bytes)
+/* Are there whole matrices? */
+static bool is_even(const sn_packing *p)
 {
     if (p->rank < 2)
         return false;
+    return p->arg < 0 ? p->dims[0] % p->arg == 0
+                      : p->arg <= 1 || p->dims[p->rank - 2] % p->arg == 0;
+}
+
+static bool panel_bytes(const sn_packing *p, size_t *bytes)
+{
+    if (!is_even(p))
+        return false;
     const panels m = panels_of(p);
     int64_t vectors;
-    if (m.n <= 0 || m.k <= 0 || !sn_i64_mul((m.n - 1) / m.block + 1, m.k, &vectors))
+    if (m.n <= 0 || m.k <= 0 || !sn_i64_mul((m.n - 1) / m.block + 1, m.k, &vectors) ||
+        !sn_i64_mul(vectors, m.groups, &vectors))
         return false;
-    for (int i = 0; i < p->rank - 2; i++)
+    for (int i = 0; i < m.leading; i++)
         if (p->dims[i] <= 0 || !sn_i64_mul(vectors, p->dims[i], &vectors))
             return false;
     return sn_pack_vector_bytes(p->format, vectors, bytes);
@@ -45,8 +77,9 @@ static bool panel_bytes(const sn_packing *p, size_t *bytes)
 
 static size_t panel_units(const sn_packing *p)
 {
-    size_t units = (size_t)panels_of(p).units;
-    for (int i = 0; i < p->rank - 2; i++)
+    const panels m = panels_of(p);
+    size_t units = (size_t)(m.units * m.groups);
+    for (int i = 0; i < m.leading; i++)
         units *= (size_t)p->dims[i];
     return units;
 }
@@ -92,7 +125,7 @@ static void pack_panels(const sn_packing *p, void *dst, const void *src, size_t 
     const uint8_t *from = (const uint8_t *)src + (size_t)(matrix * m.n) * column;
     uint8_t *to =
         (uint8_t *)dst + (size_t)(matrix * sn_ceil_div(m.n, m.block) * m.block + first) * column;
-    if (p->arg) { /* rows of k elements each become lanes */
+    if (p->arg > 0) { /* rows of k elements each become lanes */
         for (int64_t col = first; col < end; col += m.block, to += (size_t)m.block * column)
             sn_pack_lanes(p, to, from + (size_t)col * column, (size_t)m.k,
                           (unsigned)sn_min(m.n - col, m.block), (size_t)m.k);
@@ -114,14 +147,14 @@ static bool panel_source(const sn_packing *p, size_t unit, int64_t *first, int64
     const int64_t col = (int64_t)unit % m.units * UNIT_PANELS * m.block;
     *first = (matrix * m.n + col) * m.k;
     *count = sn_min(m.n - col, UNIT_PANELS * m.block) * m.k;
-    return p->arg != 0;
+    return p->arg > 0;
 }
 
 /* The panels of the next part follow when a part fills its last panel. */
 static bool panels_join(const sn_packing *p, int axis)
 {
     const int64_t *d = p->dims;
-    return p->rank == 2 && axis == (p->arg ? 0 : 1) && d[0] > 0 && d[1] > 0 &&
+    return p->rank == 2 && p->arg >= 0 && axis == (p->arg ? 0 : 1) && d[0] > 0 && d[1] > 0 &&
            d[axis] % p->format->block == 0;
 }
 
@@ -151,13 +184,13 @@ enum { STEP = SN_ROWS_STEP / 2 };
 
 static bool tile_bytes(const sn_packing *p, size_t *bytes)
 {
-    if (p->rank < 2)
+    if (!is_even(p))
         return false;
     const panels m = panels_of(p);
     if (m.n <= 0 || m.k <= 0)
         return false;
-    int64_t steps = sn_count(sn_ceil_div(m.n, m.block), sn_ceil_div(m.k, STEP), 1, 1);
-    for (int i = 0; i < p->rank - 2; i++)
+    int64_t steps = sn_count(sn_ceil_div(m.n, m.block), sn_ceil_div(m.k, STEP), m.groups, 1);
+    for (int i = 0; i < m.leading; i++)
         steps = p->dims[i] > 0 ? sn_count(steps, p->dims[i], 1, 1) : -1;
     steps = sn_count(steps, SN_ROWS_WEIGHTS, 1, 1);
     *bytes = (size_t)steps;
@@ -167,8 +200,8 @@ static bool tile_bytes(const sn_packing *p, size_t *bytes)
 static size_t tile_units(const sn_packing *p)
 {
     const panels m = panels_of(p);
-    size_t units = (size_t)sn_ceil_div(m.n, m.block);
-    for (int i = 0; i < p->rank - 2; i++)
+    size_t units = (size_t)(sn_ceil_div(m.n, m.block) * m.groups);
+    for (int i = 0; i < m.leading; i++)
         units *= (size_t)p->dims[i];
     return units;
 }
@@ -186,7 +219,7 @@ static void pack_tiles(const sn_packing *p, void *dst, const void *src, size_t u
     memset(to, 0, panel);
     for (int64_t i = 0; i < m.k; i++)
         for (int64_t l = 0; l < lanes; l++) {
-            const int64_t at = p->arg ? (col + l) * m.k + i : i * m.n + col + l;
+            const int64_t at = p->arg > 0 ? (col + l) * m.k + i : i * m.n + col + l;
             memcpy(&to[(i / KR * m.block + l) * KR + i % KR], from + (size_t)at * sizeof *to,
                    sizeof *to);
         }
@@ -199,7 +232,7 @@ static bool tile_source(const sn_packing *p, size_t unit, int64_t *first, int64_
     const int64_t col = (int64_t)unit % per_matrix * m.block;
     *first = ((int64_t)unit / per_matrix * m.n + col) * m.k;
     *count = sn_min(m.n - col, m.block) * m.k;
-    return p->arg != 0;
+    return p->arg > 0;
 }
 
 #define TILES(TYPE, type)                                                                          \

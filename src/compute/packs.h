@@ -15,7 +15,7 @@ typedef struct sn_packing {
     const sn_pack_format *format;
     const int64_t *dims;
     int rank;
-    int64_t arg;        /* of the format: groups of a convolution, 1 for a transposed matrix */
+    int64_t arg;        /* of the format: groups of a convolution, 1 for a transposed matrix, … */
     uint32_t cpu_flags; /* of the machine that packs */
 } sn_packing;
 

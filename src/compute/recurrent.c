@@ -13,33 +13,63 @@
 #include "compute/split.h"
 
 /* ------------------------------------------------------------------ plan */
-bool sn_recurrent_can_pack_r(sn_cell cell, bool linear_before_reset, int64_t hidden,
-                             uint32_t cpu_flags)
-{
-    const int64_t block = sn_kernels_get(cpu_flags)->f32_gemm_geometry.block;
-    return cell != SN_CELL_GRU || linear_before_reset || 2 * hidden % block == 0;
-}
+enum {
+    TASK_FLOPS = 250000,        /* below this a part of a step is not worth handing out */
+    DIRECTION_FLOPS = 4 * 50000 /* … and a direction */
+};
 
+/* One direction's; the pieces count from its own beginning. */
 static bool plan_workspace(sn_recurrent_plan *p)
 {
     const sn_recurrent_desc *d = &p->d;
     const size_t dirs = (size_t)d->dirs;
     const int64_t state = sn_count(d->batch, d->hidden, 1, 1), wide = p->gates * d->hidden;
-    sn_workspace *w = &p->workspace;
+    sn_workspace one = {0}, *w = &p->workspace;
+    p->x_gates = sn_carve(&one, sn_count(d->seq, d->batch, wide, 1), sizeof(float));
+    p->h_gates = sn_carve(&one, sn_count(d->batch, p->gates, p->pitch, 1), sizeof(float));
+    p->state = sn_carve(&one, state, sizeof(float));
+    p->cell = sn_carve(&one, state, sizeof(float));
+    p->reset = sn_carve(&one, state, sizeof(float));
+    p->candidate = sn_carve(&one, sn_count(d->batch, p->pitch, 1, 1), sizeof(float));
+    p->bias = sn_carve(&one, wide, sizeof(float));
+    p->product = sn_carve_inner(&one, &p->from_x.workspace);
+    p->rounded = sn_carve(&one, d->byte_state ? state : 0, sizeof(float));
     if (!d->w_packed)
         p->w = sn_carve(w, (int64_t)(p->w_floats * dirs), sizeof(float));
     if (!d->r_packed)
         p->r = sn_carve(w, (int64_t)((p->r_floats[0] + p->r_floats[1]) * dirs), sizeof(float));
-    p->x_gates = sn_carve(w, sn_count(d->seq, d->batch, wide, 1), sizeof(float));
-    p->h_gates = sn_carve(w, sn_count(d->batch, wide, 1, 1), sizeof(float));
-    p->state = sn_carve(w, state, sizeof(float));
-    p->cell = sn_carve(w, state, sizeof(float));
-    p->reset = sn_carve(w, state, sizeof(float));
-    p->candidate = sn_carve(w, state, sizeof(float));
-    p->bias = sn_carve(w, wide, sizeof(float));
-    p->product = sn_carve_inner(w, &p->from_x.workspace);
-    p->rounded = sn_carve(w, d->byte_state ? state : 0, sizeof(float));
-    return !w->overflow;
+    p->directions = sn_carve_each(w, p->at_once ? dirs : 1, one.bytes);
+    return !one.overflow && !w->overflow;
+}
+
+/* Has a kernel all of the cell? */
+static bool is_usual(const sn_recurrent_desc *d)
+{
+    static const sn_gate_act_kind usual[SN_CELL_MAX_ACTS] = {SN_GATE_SIGMOID, SN_GATE_TANH,
+                                                             SN_GATE_TANH};
+    const int acts = d->cell == SN_CELL_LSTM ? 3 : 2;
+    if (d->cell == SN_CELL_RNN || (d->cell == SN_CELL_GRU && !d->linear_before_reset) ||
+        d->input_forget || d->byte_state || isfinite(d->clip))
+        return false;
+    for (int i = 0; i < d->dirs * acts; i++)
+        if (d->act[i / acts][i % acts].kind != usual[i % acts])
+            return false;
+    return true;
+}
+
+/* After the products' plans: which kernel, and what threads get. */
+static void plan_steps(sn_recurrent_plan *p, int threads)
+{
+    const sn_recurrent_desc *d = &p->d;
+    const bool lstm = d->cell == SN_CELL_LSTM;
+    const uint64_t flops = p->from_h[0].flops;
+    const int64_t blocks = p->pitch / p->block, most = threads > 1 ? threads : 1;
+    p->step = !is_usual(d) ? NULL : lstm ? p->k->f32_lstm : p->k->f32_gru;
+    p->at_once =
+        p->step && d->dirs == 2 && threads > 1 && (uint64_t)d->seq * flops >= DIRECTION_FLOPS;
+    p->step_tasks = (size_t)sn_min(sn_min((int64_t)(flops / TASK_FLOPS), most), blocks);
+    if (p->step_tasks == 0 || p->at_once)
+        p->step_tasks = 1;
 }
 
 static const char *cell_name(sn_cell c)
@@ -70,8 +100,9 @@ sonde_status sn_recurrent_plan_make(sn_recurrent_plan *p, const sn_recurrent_des
     int64_t rows;
     if (!sn_i64_mul(d->seq, d->batch, &rows))
         return sn_fail(err, SONDE_LIMIT, "the sequences are too long");
-    p->r_rows[0] = split ? 2 * d->hidden : wide;
-    p->r_rows[1] = wide - p->r_rows[0];
+    p->pitch = sn_ceil_div(d->hidden, p->block) * p->block;
+    p->r_rows[0] = (split ? 2 : p->gates) * p->pitch;
+    p->r_rows[1] = p->gates * p->pitch - p->r_rows[0];
     const int64_t tiles = d->w_tiles ? sn_gemm_tiles_floats(wide, d->input) : 0;
     if (tiles < 0)
         return sn_fail(err, SONDE_LIMIT, "the weights are too large");
@@ -99,10 +130,16 @@ sonde_status sn_recurrent_plan_make(sn_recurrent_plan *p, const sn_recurrent_des
         g.n = p->r_rows[i];
         SN_TRY(sn_gemm_plan_make(&p->from_h[i], &g, cpu_flags, l2_bytes, threads, err));
     }
+    plan_steps(p, threads);
     if (!plan_workspace(p))
         return sn_fail(err, SONDE_LIMIT, "the sequences are too long");
     p->flops = (uint64_t)d->dirs *
                (p->from_x.flops + (uint64_t)d->seq * (p->from_h[0].flops + p->from_h[1].flops));
+    if (p->step && !d->w_tiles) {
+        snprintf(p->name, sizeof p->name, "%s",
+                 d->cell == SN_CELL_LSTM ? p->k->f32_lstm_name : p->k->f32_gru_name);
+        return SONDE_OK;
+    }
     const char *tile = strstr(p->from_h[0].name, "gemm_");
     snprintf(p->name, sizeof p->name, "%s_%s_%s", d->w_tiles ? "bf16" : "f32", cell_name(d->cell),
              tile ? tile + 5 : "ref");
@@ -124,11 +161,11 @@ static void pack_unit(void *arg, size_t task, int worker)
 }
 
 static void pack_rows(const sn_recurrent_plan *p, float *dst, const float *src, int64_t rows,
-                      int64_t k, sn_pool *pool)
+                      int64_t k, int64_t groups, sn_pool *pool)
 {
     const int64_t dims[2] = {rows, k};
     const sn_pack_format *f = sn_pack_get(sn_gemm_pack_id(SONDE_DTYPE_F32, p->cpu_flags));
-    pack_job j = {{f, dims, 2, 1, p->cpu_flags}, dst, src};
+    pack_job j = {{f, dims, 2, groups, p->cpu_flags}, dst, src};
     if (rows > 0 && k > 0)
         sn_pool_run(pool, f->units(&j.packing), pack_unit, &j);
 }
@@ -177,17 +214,26 @@ static void add_product(float *y, const float *a, const float *b, size_t n)
         y[i] += a[i] * b[i];
 }
 
+/* The sums of `count` gates and what the input adds to them. */
+static void add_input(const layer *l, float *g, const float *x, int count)
+{
+    const int64_t n = l->p->d.hidden;
+    for (int i = 0; i < count; i++)
+        l->p->k->f32_add(g + i * l->p->pitch, g + i * l->p->pitch, x + i * n, (size_t)n,
+                         SN_BINARY_VV);
+}
+
 static void lstm_row(const layer *l, float *g, float *h, float *c)
 {
-    const size_t n = (size_t)l->p->d.hidden;
-    float *in = g, *out = g + n, *forget = g + 2 * n, *fresh = g + 3 * n;
+    const size_t n = (size_t)l->p->d.hidden, pitch = (size_t)l->p->pitch;
+    float *in = g, *out = g + pitch, *forget = g + 2 * pitch, *fresh = g + 3 * pitch;
     if (l->peepholes) {
         add_product(in, l->peepholes, c, n);
         add_product(forget, l->peepholes + 2 * n, c, n);
         activate(l, 0, in, n);
         activate(l, 0, forget, n);
     } else {
-        activate(l, 0, in, 3 * n);
+        activate(l, 0, in, 2 * pitch + n);
     }
     activate(l, 1, fresh, n);
     if (l->p->d.input_forget)
@@ -232,14 +278,18 @@ static const float *x_row(const layer *l, int64_t t, int64_t b)
     return l->x + (d->batch_first ? b * d->seq + t : t * d->batch + b) * l->p->gates * d->hidden;
 }
 
-static void store_row(const layer *l, int64_t t, int64_t b, const float *h)
+static float *y_row(const layer *l, int64_t t, int64_t b)
 {
     const sn_recurrent_desc *d = &l->p->d;
-    if (!l->c->y)
-        return;
     const int64_t row = d->batch_first ? (b * d->seq + t) * d->dirs + l->dir
                                        : (t * d->dirs + l->dir) * d->batch + b;
-    memcpy(l->c->y + row * d->hidden, h, (size_t)d->hidden * sizeof *h);
+    return l->c->y + row * d->hidden;
+}
+
+static void store_row(const layer *l, int64_t t, int64_t b, const float *h)
+{
+    if (l->c->y)
+        memcpy(y_row(l, t, b), h, (size_t)l->p->d.hidden * sizeof *h);
 }
 
 /* All that a step does after the product with the state; GRU with an inner reset stops before the
@@ -248,7 +298,7 @@ static void rows_task(void *arg, size_t lo, size_t hi)
 {
     const layer *l = arg;
     const sn_recurrent_desc *d = &l->p->d;
-    const int64_t n = d->hidden;
+    const int64_t n = d->hidden, pitch = l->p->pitch;
     const bool split = l->p->r_rows[1] > 0;
     const int64_t width = l->p->r_rows[0];
     for (int64_t b = (int64_t)lo; b < (int64_t)hi; b++) {
@@ -261,19 +311,19 @@ static void rows_task(void *arg, size_t lo, size_t hi)
         }
         const float *x = x_row(l, t, b);
         if (d->cell == SN_CELL_GRU) {
-            l->p->k->f32_add(g, g, x, (size_t)(2 * n), SN_BINARY_VV);
-            activate(l, 0, g, (size_t)(2 * n));
+            add_input(l, g, x, 2);
+            activate(l, 0, g, (size_t)(pitch + n));
             if (split) {
-                l->p->k->f32_mul(l->reset + b * n, g + n, h, (size_t)n, SN_BINARY_VV);
+                l->p->k->f32_mul(l->reset + b * n, g + pitch, h, (size_t)n, SN_BINARY_VV);
                 continue;
             }
-            float *fresh = g + 2 * n;
+            float *fresh = g + 2 * pitch;
             for (int64_t i = 0; i < n; i++)
                 fresh[i] = x[2 * n + i] +
-                           g[n + i] * (fresh[i] + (l->reset_bias ? l->reset_bias[i] : 0.0f));
+                           g[pitch + i] * (fresh[i] + (l->reset_bias ? l->reset_bias[i] : 0.0f));
             gru_mix(l, g, fresh, h);
         } else {
-            l->p->k->f32_add(g, g, x, (size_t)width, SN_BINARY_VV);
+            add_input(l, g, x, l->p->gates);
             if (d->cell == SN_CELL_LSTM) {
                 lstm_row(l, g, h, l->cell + b * n);
             } else {
@@ -288,14 +338,14 @@ static void rows_task(void *arg, size_t lo, size_t hi)
 static void candidate_task(void *arg, size_t lo, size_t hi)
 {
     const layer *l = arg;
-    const int64_t n = l->p->d.hidden;
+    const int64_t n = l->p->d.hidden, pitch = l->p->pitch;
     for (int64_t b = (int64_t)lo; b < (int64_t)hi; b++) {
         const int64_t t = time_of(l, b);
-        float *fresh = l->candidate + b * n, *h = l->h + b * n;
+        float *fresh = l->candidate + b * pitch, *h = l->h + b * n;
         if (t < 0)
             continue;
         l->p->k->f32_add(fresh, fresh, x_row(l, t, b) + 2 * n, (size_t)n, SN_BINARY_VV);
-        gru_mix(l, l->gates + b * 2 * n, fresh, h);
+        gru_mix(l, l->gates + b * 2 * pitch, fresh, h);
         store_row(l, t, b, h);
     }
 }
@@ -339,6 +389,74 @@ static void load_state(const layer *l, float *ours, const float *theirs)
         memset(ours, 0, (size_t)(l->p->d.batch * l->p->d.hidden) * sizeof *ours);
 }
 
+/* ------------------------------------------------------------------ steps by kernel */
+typedef struct step_job {
+    const sn_recurrent_plan *p;
+    sn_f32_cell cell;
+} step_job;
+
+static void step_task(void *arg, size_t task, int worker)
+{
+    const step_job *j = arg;
+    const sn_recurrent_plan *p = j->p;
+    const size_t blocks = (size_t)(p->pitch / p->block);
+    sn_f32_cell t = j->cell;
+    (void)worker;
+    t.from = sn_split(blocks, p->step_tasks, task) * p->block;
+    t.to = sn_split(blocks, p->step_tasks, task + 1) * p->block;
+    if (t.to > t.units)
+        t.to = t.units;
+    p->step(&t);
+}
+
+/* The new state goes where the layer's results go, and the next step reads it there. Without those
+ * it goes back and forth between two pieces of the workspace. Every other step goes through the
+ * weights from their end, which is what the step before left in the cache. */
+static bool run_steps(layer *l, const float *r, int64_t steps, sn_pool *pool)
+{
+    const sn_recurrent_plan *p = l->p;
+    const sn_recurrent_desc *d = &p->d;
+    const int64_t wide = p->gates * d->hidden, first = d->batch_first ? d->seq : 1;
+    float *const y = l->c->y;
+    step_job j = {p,
+                  {.w = r,
+                   .h = l->h,
+                   .bias = l->reset_bias,
+                   .c = l->cell,
+                   .rows = (size_t)d->batch,
+                   .units = (size_t)d->hidden,
+                   .block = p->block,
+                   .x_row = first * wide,
+                   .x_gate = d->hidden,
+                   .w_gate = p->pitch * d->hidden,
+                   .h_row = d->hidden,
+                   .c_row = d->hidden,
+                   .y_row = (y && d->batch_first ? d->seq * d->dirs : 1) * d->hidden}};
+    for (l->step = 0; l->step < steps; l->step++) {
+        if (l->c->cancel && atomic_load_explicit(l->c->cancel, memory_order_relaxed))
+            return false;
+        const int64_t t = l->backward ? steps - 1 - l->step : l->step;
+        j.cell.last_first = l->step % 2 == 1;
+        j.cell.x = x_row(l, t, 0);
+        j.cell.y = y ? y_row(l, t, 0) : j.cell.h == l->h ? l->candidate : l->h;
+        sn_pool_run(pool, p->step_tasks, step_task, &j);
+        j.cell.h = j.cell.y;
+        j.cell.h_row = j.cell.y_row;
+    }
+    for (int64_t b = 0; j.cell.h != l->h && b < d->batch; b++)
+        memcpy(l->h + b * d->hidden, j.cell.h + b * j.cell.h_row, (size_t)d->hidden * sizeof *l->h);
+    return true;
+}
+
+/* Can all rows go through the kernel together? */
+static bool in_step(const layer *l)
+{
+    for (int64_t b = 1; b < l->p->d.batch; b++)
+        if (length_of(l, b) != length_of(l, 0))
+            return false;
+    return l->p->step && !l->peepholes;
+}
+
 static bool run_direction(layer *l, const float *w, const float *r, float *bias, sn_pool *pool)
 {
     const sn_recurrent_plan *p = l->p;
@@ -357,6 +475,11 @@ static bool run_direction(layer *l, const float *w, const float *r, float *bias,
     int64_t steps = l->c->lens ? 0 : d->seq;
     for (int64_t b = 0; l->c->lens && b < d->batch; b++)
         steps = sn_max(steps, length_of(l, b));
+    if (in_step(l)) {
+        if (!run_steps(l, r, steps, pool))
+            return false;
+        steps = 0;
+    }
     for (l->step = 0; l->step < steps; l->step++) {
         if (l->c->cancel && atomic_load_explicit(l->c->cancel, memory_order_relaxed))
             return false;
@@ -377,48 +500,68 @@ static bool run_direction(layer *l, const float *w, const float *r, float *bias,
     return true;
 }
 
+typedef struct layer_job {
+    const sn_recurrent_plan *p;
+    const sn_recurrent_call *c;
+    void *workspace;
+    sn_pool *pool;
+    _Atomic bool cancelled;
+} layer_job;
+
+static void direction_task(void *arg, size_t task, int worker)
+{
+    layer_job *j = arg;
+    const sn_recurrent_plan *p = j->p;
+    const sn_recurrent_desc *d = &p->d;
+    const sn_recurrent_call *c = j->c;
+    const int64_t wide = p->gates * d->hidden;
+    const size_t r_floats = p->r_floats[0] + p->r_floats[1];
+    const float *w = c->w + task * p->w_floats, *r = c->r + task * r_floats;
+    (void)worker;
+    if (!d->w_packed) {
+        float *dst = (float *)sn_piece_at(j->workspace, p->w) + task * p->w_floats;
+        pack_rows(p, dst, c->w + (int64_t)task * wide * d->input, wide, d->input, 1, j->pool);
+        w = dst;
+    }
+    if (!d->r_packed) {
+        float *dst = (float *)sn_piece_at(j->workspace, p->r) + task * r_floats;
+        pack_rows(p, dst, c->r + (int64_t)task * wide * d->hidden, wide, d->hidden, p->gates,
+                  j->pool);
+        r = dst;
+    }
+    void *own = sn_pieces_at(j->workspace, p->directions, p->at_once ? task : 0);
+    layer l = {.p = p,
+               .c = c,
+               .dir = (int)task,
+               .backward = d->reverse || task == 1,
+               .peepholes = c->peepholes ? c->peepholes + (int64_t)task * 3 * d->hidden : NULL,
+               .x = sn_piece_at(own, p->x_gates),
+               .gates = sn_piece_at(own, p->h_gates),
+               .h = sn_piece_at(own, p->state),
+               .cell = sn_piece_at(own, p->cell),
+               .reset = sn_piece_at(own, p->reset),
+               .candidate = sn_piece_at(own, p->candidate),
+               .product = sn_piece_at(own, p->product)};
+    l.multiplied = d->byte_state ? sn_piece_at(own, p->rounded) : l.h;
+    if (!run_direction(&l, w, r, sn_piece_at(own, p->bias), j->pool))
+        atomic_store_explicit(&j->cancelled, true, memory_order_relaxed);
+}
+
 bool sn_recurrent_run(const sn_recurrent_plan *p, const sn_recurrent_call *c, void *workspace,
                       sn_pool *pool)
 {
     const sn_recurrent_desc *d = &p->d;
-    const int64_t wide = p->gates * d->hidden;
     if (d->batch == 0 || d->hidden == 0)
         return true;
     if (c->y && c->lens) /* what lies behind the end of a sequence is zero */
         memset(c->y, 0, (size_t)(d->seq * d->dirs * d->batch * d->hidden) * sizeof *c->y);
-    for (int dir = 0; dir < d->dirs; dir++) {
-        const size_t r_floats = p->r_floats[0] + p->r_floats[1];
-        const float *w = c->w + (size_t)dir * p->w_floats, *r = c->r + (size_t)dir * r_floats;
-        if (!d->w_packed) {
-            float *dst = (float *)sn_piece_at(workspace, p->w) + (size_t)dir * p->w_floats;
-            pack_rows(p, dst, c->w + dir * wide * d->input, wide, d->input, pool);
-            w = dst;
-        }
-        if (!d->r_packed) {
-            float *dst = (float *)sn_piece_at(workspace, p->r) + (size_t)dir * r_floats;
-            const float *src = c->r + dir * wide * d->hidden;
-            pack_rows(p, dst, src, p->r_rows[0], d->hidden, pool);
-            pack_rows(p, dst + p->r_floats[0], src + p->r_rows[0] * d->hidden, p->r_rows[1],
-                      d->hidden, pool);
-            r = dst;
-        }
-        layer l = {.p = p,
-                   .c = c,
-                   .dir = dir,
-                   .backward = d->reverse || dir == 1,
-                   .peepholes = c->peepholes ? c->peepholes + dir * 3 * d->hidden : NULL,
-                   .x = sn_piece_at(workspace, p->x_gates),
-                   .gates = sn_piece_at(workspace, p->h_gates),
-                   .h = sn_piece_at(workspace, p->state),
-                   .cell = sn_piece_at(workspace, p->cell),
-                   .reset = sn_piece_at(workspace, p->reset),
-                   .candidate = sn_piece_at(workspace, p->candidate),
-                   .product = sn_piece_at(workspace, p->product)};
-        l.multiplied = d->byte_state ? sn_piece_at(workspace, p->rounded) : l.h;
-        if (!run_direction(&l, w, r, sn_piece_at(workspace, p->bias), pool))
-            return false;
-    }
-    return true;
+    layer_job j = {.p = p, .c = c, .workspace = workspace, .pool = p->at_once ? NULL : pool};
+    if (p->at_once)
+        sn_pool_run(pool, (size_t)d->dirs, direction_task, &j);
+    else
+        for (int dir = 0; dir < d->dirs; dir++)
+            direction_task(&j, (size_t)dir, 0);
+    return !atomic_load_explicit(&j.cancelled, memory_order_relaxed);
 }
 
 /* ------------------------------------------------------------------ weights of bytes */

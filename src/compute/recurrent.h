@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One recurrent layer of f32 (RNN, GRU, LSTM), one or two directions. The input part of all gates
- * and all steps is one matrix product; a step is the product of the state with the recurrence
- * weights and a pass over the gates. Weights are always read packed: packed with the program, or
- * once a run. The product of the input may be in bf16; what is fed back never is. */
+ * and all steps is one matrix product. A step of the usual LSTM or GRU (sigmoid and tanh, no
+ * peepholes, no clip) is one call of a kernel that computes gates and cell together; other cells
+ * multiply the state with the recurrence weights and then pass over the gates. Weights are always
+ * read packed: packed with the program, or once a run. The product of the input may be in bf16;
+ * what is fed back never is. */
 #ifndef SN_COMPUTE_RECURRENT_H
 #define SN_COMPUTE_RECURRENT_H
 
@@ -53,7 +55,7 @@ typedef struct sn_recurrent_desc {
     bool batch_first; /* ONNX layout 1 */
     bool linear_before_reset, input_forget;
     bool byte_state;         /* the state is rounded (byte_steps.h) before it is multiplied */
-    bool w_packed, r_packed; /* in the format sn_gemm_pack_id names, argument 1 */
+    bool w_packed, r_packed; /* in the format sn_gemm_pack_id names; argument 1, of r the gates */
     bool w_tiles;            /* w is in that of sn_gemm_tiles_pack_id: x is multiplied in bf16 */
     float clip;              /* INFINITY: none */
     sn_gate_act act[2][SN_CELL_MAX_ACTS];
@@ -65,21 +67,23 @@ typedef struct sn_recurrent_plan {
     unsigned block;
     uint32_t cpu_flags;
     int gates;
+    int64_t pitch;     /* from one gate of the state's products to the next: whole panels */
     int64_t r_rows[2]; /* recurrence weights in two products where a gate needs another's result */
+    sn_f32_cell_fn *step; /* gates and cell in one; NULL: there is none for this layer */
+    size_t step_tasks;
+    bool at_once; /* both directions, each on a thread */
     sn_gemm_plan from_x, from_h[2];
     sn_elt act[2][SN_CELL_MAX_ACTS];
     size_t w_floats, r_floats[2]; /* packed, of one direction */
-    /* Workspace: packed weights; gates from the input and from the state; the state and what goes
-     * into the next one. */
+    /* Workspace: packed weights; for each direction under way gates from the input and from the
+     * state, the state and what goes into the next one. */
     sn_piece w, r, x_gates, h_gates, state, cell, reset, candidate, bias, rounded, product;
+    sn_pieces directions;
     sn_workspace workspace;
     uint64_t flops;
     char name[48];
 } sn_recurrent_plan;
 
-/* Can recurrence weights of this size be packed with the program? */
-bool sn_recurrent_can_pack_r(sn_cell cell, bool linear_before_reset, int64_t hidden,
-                             uint32_t cpu_flags);
 /* Sizes are checked and not negative; hidden, batch, seq and input may be zero. */
 sonde_status sn_recurrent_plan_make(sn_recurrent_plan *p, const sn_recurrent_desc *d,
                                     uint32_t cpu_flags, size_t l2_bytes, int threads,

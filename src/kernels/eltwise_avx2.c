@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elementwise and row kernels for AVX2: the templates with that vocabulary. */
+/* Elementwise, row and cell kernels for AVX2: the templates with that vocabulary. */
 #include "kernels/simd_avx2.h"
 
 #include "kernels/eltwise.tmpl.h"
+#include "kernels/recurrent.tmpl.h"
 #include "kernels/rows.tmpl.h"

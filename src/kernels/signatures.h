@@ -315,6 +315,29 @@ typedef void sn_f32_dots_fn(float *y, const float *x, const float *rows, size_t 
 typedef void sn_f32_norm_fn(float *y, const float *x, const float *scale, const float *bias,
                             size_t n, float epsilon, float *stats);
 
+/* One step of a recurrent layer for units from … to-1 of all rows. Gate q of unit u is
+ *
+ *   g[q] = x[row*x_row + q*x_gate + u] + sum over k < units of
+ *              h[row*h_row + k] * w[q*w_gate + (u / block * units + k) * block + u % block]
+ *
+ * (weights are there for all lanes), and with s for the sigmoid function
+ *
+ *   lstm (gates i, o, f, n)   c' = s(f) c + s(i) tanh(n),  y = s(o) tanh(c')
+ *   gru (gates z, r, n)       y = (1 - s(z)) tanh(x_n + s(r) (sum_n + bias)) + s(z) h
+ */
+typedef struct sn_f32_cell {
+    const float *x, *w, *h;
+    const float *bias; /* gru: of the sums of its last gate; NULL: 0 */
+    float *c;          /* lstm: read and written; else NULL */
+    float *y;          /* overlaps nothing */
+    size_t rows, units;
+    size_t from, to; /* multiples of `block`, except to = units */
+    bool last_first; /* the order of blocks, for the cache: the result is the same */
+    unsigned block;
+    ptrdiff_t x_row, x_gate, w_gate, h_row, c_row, y_row;
+} sn_f32_cell;
+typedef void sn_f32_cell_fn(const sn_f32_cell *t);
+
 /* y[i] = clip(x[i] + z[i], lo, hi), without z where it is NULL; clip keeps NaN; lo = -inf and hi =
  * +inf switch it off. y may be x or z. */
 typedef void sn_f32_add_clip_fn(float *y, const float *x, const float *z, size_t n, float lo,

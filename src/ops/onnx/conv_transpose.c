@@ -121,8 +121,15 @@ static sonde_status pack(sn_pack_request *r)
 {
     const transpose_params *p = r->params;
     const sn_fact *w = r->n_in > W ? r->in[W] : NULL;
-    if (!w || !w->data || !sn_type_is_concrete(&w->type) || !sn_pack_by_tiles(r, W, -1))
+    if (!w || !w->data || !sn_type_is_concrete(&w->type))
         return SONDE_OK;
+    if (!sn_pack_by_tiles(r, W, -1)) {
+        if (w->type.dtype == SONDE_DTYPE_F32) {
+            r->pack[W] = (uint8_t)sn_gemm_pack_id(SONDE_DTYPE_F32, r->cpu_flags);
+            r->pack_arg[W] = -p->groups;
+        }
+        return SONDE_OK;
+    }
     r->pack[W] = (uint8_t)sn_conv_transpose_pack_id(sn_pack_dtype(r, W), w->type.dims, w->type.rank,
                                                     p->groups, r->cpu_flags);
     r->pack_arg[W] = p->groups;
@@ -139,11 +146,13 @@ static sonde_status describe(sn_bind *b, sn_conv_transpose_desc *d)
 {
     const transpose_params *r = b->params;
     const sn_type *x = &b->in[X]->type, *w = &b->in[W]->type;
+    const sn_pack_format *f = sn_pack_get(b->in[W]->pack);
     *d = (sn_conv_transpose_desc){.n = x->dims[0],
                                   .groups = r->groups,
                                   .in_channels = x->dims[1] / r->groups,
                                   .out_channels = w->dims[1],
-                                  .tiles = b->in[W]->pack != 0};
+                                  .tiles = f && f->arrangement == SN_WEIGHTS_FOLD_ROWS,
+                                  .packed = f && f->arrangement == SN_WEIGHTS_PANELS};
     d->fold.dtype = x->dtype == SONDE_DTYPE_F64 ? SONDE_DTYPE_F64 : SONDE_DTYPE_F32;
     d->fold.rank = x->rank - 2;
     for (int i = 0; i < x->rank - 2; i++) {

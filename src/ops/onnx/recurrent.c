@@ -200,13 +200,10 @@ static sonde_status pack_cell(sn_pack_request *p)
         if (!f || f->type.dtype != SONDE_DTYPE_F32 || f->type.rank != 3 ||
             !sn_type_is_concrete(&f->type))
             continue;
-        if (i == IN_R && !sn_recurrent_can_pack_r(r->cell, r->linear_before_reset, f->type.dims[2],
-                                                  p->cpu_flags))
-            continue;
         const bool tiles = i == IN_W && f->data && sn_pack_by_tiles(p, i, -1);
         p->pack[i] = (uint8_t)(tiles ? sn_gemm_tiles_pack_id(SONDE_DTYPE_BF16, p->cpu_flags)
                                      : sn_gemm_pack_id(SONDE_DTYPE_F32, p->cpu_flags));
-        p->pack_arg[i] = 1;
+        p->pack_arg[i] = i == IN_R ? sn_cell_gates(r->cell) : 1;
     }
     return SONDE_OK;
 }
