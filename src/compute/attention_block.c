@@ -38,13 +38,17 @@ void sn_attention_pack(const sn_attention_plan *p, const sn_attention_args *a, i
     const float *k = (const float *)a->k + b * d->k[0] + kv * d->k[1];
     const float *v = (const float *)a->v + b * d->v[0] + kv * d->v[1];
     float *values = dst + p->pack_k;
+    bool copies = p->v_row > 0;
     if (sn_attention_stages_keys(d)) {
         const sn_attention_rows keys = {a->k, p->source.k, a->kv_rows, d->kv_len, d->head};
         const sn_attention_rows mixed = {a->v, p->source.v, a->kv_rows, d->kv_len, d->v_head};
+        /* Values without a gap between rows are brought together right where they are read. */
+        copies = p->tiles || p->v_row != d->v_head;
+        float *to = copies ? staging + d->kv_len * d->head : values;
         k = staging;
-        v = staging + d->kv_len * d->head;
+        v = to;
         stage_rows(p, &keys, b, kv, 0, d->kv_len, staging);
-        sn_attention_stage(&mixed, b, kv, 0, d->kv_len, staging + d->kv_len * d->head);
+        sn_attention_stage(&mixed, b, kv, 0, d->kv_len, to);
     }
     if (p->tiles) {
         sn_attention_tiles_pack(p, k, v, dst);
@@ -52,14 +56,14 @@ void sn_attention_pack(const sn_attention_plan *p, const sn_attention_args *a, i
     }
     for (int64_t t = 0; t < d->kv_len; t += block, dst += d->head * block) {
         const int64_t n = sn_min(block, d->kv_len - t);
-        if (p->v_row > 0)
+        if (copies)
             fetch_rows(v, d->v[2], t, t + n, d->v_head);
         /* Keys become lanes: the change of layout that blocks channels. */
         p->kernels->f32_block(dst, k + t * d->k[2], (size_t)d->head, (unsigned)n, p->block,
                               (size_t)d->k[2]);
         fetch_rows(k, d->k[2], t + n, sn_min(t + n + block, d->kv_len), d->head);
-        for (int64_t r = t; r < t + n && p->v_row > 0; r++, values += p->v_row) {
-            memcpy(values, v + r * d->v[2], sizeof(float) * (size_t)d->v_head);
+        for (int64_t r = t; r < t + n && copies; r++, values += p->v_row) {
+            sn_attention_copy(values, v + r * d->v[2], d->v_head);
             memset(values + d->v_head, 0, sizeof(float) * (size_t)(p->v_row - d->v_head));
         }
     }

@@ -3,7 +3,6 @@
 #include "compute/attention_rows.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "compute/split.h"
 
@@ -43,8 +42,7 @@ void sn_attention_stage(const sn_attention_rows *x, int64_t b, int64_t h, int64_
                         float *dst)
 {
     for (int64_t i = 0; i < n; i++)
-        memcpy(dst + i * x->size, sn_attention_row(x, b, h, first + i),
-               sizeof(float) * (size_t)x->size);
+        sn_attention_copy(dst + i * x->size, sn_attention_row(x, b, h, first + i), x->size);
 }
 
 void sn_attention_stage_unit(const sn_kernels *k, const sn_attention_rows *x, int64_t b, int64_t h,

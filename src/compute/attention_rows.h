@@ -5,6 +5,8 @@
 #ifndef SN_COMPUTE_ATTENTION_ROWS_H
 #define SN_COMPUTE_ATTENTION_ROWS_H
 
+#include <string.h>
+
 #include "compute/attention.h"
 
 /* A tensor of rows: positions of one batch and head. */
@@ -26,6 +28,17 @@ static inline const float *sn_attention_row(const sn_attention_rows *x, int64_t 
 {
     const ptrdiff_t *s = x->stride;
     return x->data + h * s[1] + (x->list ? x->list[b * x->len + i] * s[2] : b * s[0] + i * s[2]);
+}
+/* Rows are short: a call would take longer than the copy. */
+static inline void sn_attention_copy(float *dst, const float *src, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        memcpy(dst + i, src + i, 16 * sizeof *dst);
+    for (; i + 4 <= n; i += 4)
+        memcpy(dst + i, src + i, 4 * sizeof *dst);
+    for (; i < n; i++)
+        dst[i] = src[i];
 }
 /* Asks for rows that are read later: they lie too far apart for a core to guess. */
 void sn_attention_fetch(const sn_attention_rows *x, int64_t b, int64_t h, int64_t first, int64_t n);
