@@ -231,6 +231,8 @@ static void direct_item(const sn_conv_call *c, const item *it, int64_t out_pixel
         if (w) { /* what is needed next: this chunk's next part, or what lies behind its weights */
             now = w + i * t.w_block;
             w_next = !last ? w + next * t.w_block : it->last_use ? w + blocks * t.w_q : NULL;
+            if (f->w_step[0] * f->w_step[1] * f->w_step[2] > 1)
+                w_next = NULL; /* it lies here and there */
         } else {
             now = widen(c, it, &t, w_at, i, next, held);
             t.w_q = (next - i) * t.w_block;

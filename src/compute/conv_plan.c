@@ -273,12 +273,8 @@ static int weight_dims(const sn_conv_desc *d, int64_t *w)
     return rank;
 }
 
-/* All but the workspace. */
-static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t cpu_flags,
-                              size_t l2_bytes, int threads, sonde_error *err)
+static void begin(sn_conv_plan *p, const sn_conv_desc *d, uint32_t cpu_flags, int threads)
 {
-    int64_t w[5];
-    const int rank = weight_dims(d, w);
     memset(p, 0, sizeof *p);
     p->d = *d;
     p->k = sn_kernels_get(cpu_flags);
@@ -287,12 +283,34 @@ static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t c
     p->threads = threads > 0 ? threads : 1;
     p->post = !sn_act_limits(&d->act, &p->lo, &p->hi);
     p->clear = d->out_block != 0 && d->oc % d->out_block != 0 && !sn_act_keeps_zero(&d->act);
-    const bool in_f16 = d->f16 && d->w_dtype == SONDE_DTYPE_F16 && sn_pack_has_f16_tiles(cpu_flags);
-    p->arithmetic =
-        d->tiles ? sn_tiles_arithmetic(d->w_dtype, in_f16) : SN_SLOT_ARITHMETIC(f32_conv);
-    p->flops = 2 * (uint64_t)d->n * (uint64_t)d->oc * (uint64_t)w[1];
+    p->arithmetic = SN_SLOT_ARITHMETIC(f32_conv);
+    p->flops = 2 * (uint64_t)d->n * (uint64_t)d->oc * (uint64_t)(d->c / d->groups);
     for (int i = 0; i < 3; i++)
         p->flops *= (uint64_t)d->out[i] * (uint64_t)d->kernel[i];
+}
+
+sonde_status sn_conv_phase_plan(sn_conv_plan *p, const sn_conv_desc *d, const sn_conv_phase *f,
+                                uint32_t cpu_flags, size_t l2_bytes, int threads, sonde_error *err)
+{
+    const int64_t w[2] = {d->oc, d->c / d->groups};
+    begin(p, d, cpu_flags, threads);
+    p->kind = SN_CONV_DIRECT;
+    p->phase = *f;
+    if (!sn_conv_blocks_of(w, d->groups, p->block, false, &p->b))
+        return sn_fail(err, SONDE_INTERNAL, "channels do not fit blocks of %u", p->block);
+    return plan_direct(p, l2_bytes, err);
+}
+
+/* All but the workspace. */
+static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t cpu_flags,
+                              size_t l2_bytes, int threads, sonde_error *err)
+{
+    int64_t w[5];
+    const int rank = weight_dims(d, w);
+    begin(p, d, cpu_flags, threads);
+    const bool in_f16 = d->f16 && d->w_dtype == SONDE_DTYPE_F16 && sn_pack_has_f16_tiles(cpu_flags);
+    if (d->tiles)
+        p->arithmetic = sn_tiles_arithmetic(d->w_dtype, in_f16);
     if (d->sparse) {
         p->kind = SN_CONV_SPARSE;
         return sn_conv_sparse_plan(p, l2_bytes)
