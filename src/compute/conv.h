@@ -204,8 +204,7 @@ sonde_status sn_conv_plan_make(sn_conv_plan *p, const sn_conv_desc *d, uint32_t 
 /* The same for a part of a larger convolution: the direct way on blocked tensors, with weights in
  * f32; those that come packed lie as SN_WEIGHTS_CONV does, with w_dims of f as taps. */
 sonde_status sn_conv_phase_plan(sn_conv_plan *p, const sn_conv_desc *d, const sn_conv_phase *f,
-                                uint32_t cpu_flags, size_t l2_bytes, int threads,
-                                sonde_error *err);
+                                uint32_t cpu_flags, size_t l2_bytes, int threads, sonde_error *err);
 /* bias and z (residual, laid out like y) may be NULL; y may be z. workspace: as the plan says. */
 void sn_conv_run(const sn_conv_plan *p, const float *x, const void *w, const float *bias,
                  const float *z, float *y, void *workspace, sn_pool *pool);

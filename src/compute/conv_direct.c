@@ -115,8 +115,8 @@ static void direct_rows(const sn_conv_plan *p, const item *it, sn_f32_tile *t, c
         t->kh = far > near ? (size_t)(end - first) : 0;
         far = sn_max(far, near + 1); /* what is added to nothing has to be written, too */
         const int64_t top = oh * d->stride[1] - d->pad[1] + first * d->dilation[1];
-        const int64_t at = (f->y_first[0] + above * f->y_step[0]) * f->y_dims[1] +
-                           f->y_first[1] + oh * f->y_step[1];
+        const int64_t at = (f->y_first[0] + above * f->y_step[0]) * f->y_dims[1] + f->y_first[1] +
+                           oh * f->y_step[1];
         const int64_t to = (at * f->y_dims[2] + f->y_first[2]) * block;
         const int64_t fetched = (row - it->from) * row_fetches;
         t->w_next = w_next && fetched < next_size ? w_next + fetched : NULL;
@@ -237,8 +237,8 @@ static void direct_item(const sn_conv_call *c, const item *it, int64_t out_pixel
             now = widen(c, it, &t, w_at, i, next, held);
             t.w_q = (next - i) * t.w_block;
         }
-        direct_rows(p, it, &t, x + i * t.x_block, now + w_first * tap, w_next, blocks * (next - i) * t.w_block,
-                    i == 0 ? z : y, y);
+        direct_rows(p, it, &t, x + i * t.x_block, now + w_first * tap, w_next,
+                    blocks * (next - i) * t.w_block, i == 0 ? z : y, y);
         t.bias = NULL;
     }
     if (!p->post && !p->clear)

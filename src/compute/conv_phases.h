@@ -21,8 +21,9 @@ typedef struct sn_conv_phases {
     sn_conv_phases_desc d;
     size_t n;            /* phases */
     sn_conv_plan *plans; /* one each */
-    sn_conv_plan finish; /* what is left to do when all have run; only if its post or clear is set */
-    sn_piece room;       /* of the phase that runs */
+    sn_conv_plan
+        finish;    /* what is left to do when all have run; only if its post or clear is set */
+    sn_piece room; /* of the phase that runs */
     sn_workspace workspace;
     uint64_t flops;
     char name[48]; /* "f32_conv_transpose4x4_14x2_avx512" */

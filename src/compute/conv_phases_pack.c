@@ -18,8 +18,8 @@ typedef struct turned {
 static bool turned_of(const sn_packing *p, turned *t)
 {
     const int64_t b = p->format->block;
-    if (!sn_conv_phases_fit(p->dims, p->rank, p->arg, NULL, NULL, (unsigned)b) ||
-        p->dims[0] <= 0 || p->dims[1] <= 0)
+    if (!sn_conv_phases_fit(p->dims, p->rank, p->arg, NULL, NULL, (unsigned)b) || p->dims[0] <= 0 ||
+        p->dims[1] <= 0)
         return false;
     *t = (turned){.in = p->dims[0] / p->arg, .out = p->dims[1], .taps = 1};
     for (int i = 2; i < p->rank; i++)
@@ -34,8 +34,8 @@ static bool turned_bytes(const sn_packing *p, size_t *bytes)
     turned t;
     if (!turned_of(p, &t))
         return false;
-    const int64_t vectors = sn_count(sn_count(p->arg, t.out_blocks, 1, 1), t.in_blocks, t.taps,
-                                     p->format->block);
+    const int64_t vectors =
+        sn_count(sn_count(p->arg, t.out_blocks, 1, 1), t.in_blocks, t.taps, p->format->block);
     return vectors >= 0 && sn_pack_vector_bytes(p->format, vectors, bytes);
 }
 

@@ -102,8 +102,8 @@ void sn_conv_plan_rows(sn_conv_plan *p)
     const int64_t most = p->k->f32_conv_geometry.pixels[p->chunk_blocks - 1];
     p->together = sn_ceil_div(p->cols, sn_max(sn_ceil_div(p->cols, most), 1));
     /* The copy is read once for all output channels and rows of taps. */
-    const double copy = (double)(d->in[2] * d->stride[1]) /
-                        (double)(d->kernel[0] * d->kernel[1] * p->b.out_blocks);
+    const double copy =
+        (double)(d->in[2] * d->stride[1]) / (double)(d->kernel[0] * d->kernel[1] * p->b.out_blocks);
     if (p->together < 2 || work(p, 0, p->cols) + copy > 0.9 * cut) {
         p->together = 0;
         return;

@@ -11,8 +11,8 @@
  * (m = 4) or 1.78 times as large, and to fetch them would take longer than to compute them.
  *
  * Of a volume, slices are images: each tap of depth is one more input block for every one there is,
- * transformed from its own slice. With dilation every d-th row and column of an image is an image of its own, which is convolved
- * without: patches are those of all d×d of them.
+ * transformed from its own slice. With dilation every d-th row and column of an image is an image
+ * of its own, which is convolved without: patches are those of all d×d of them.
  *
  * Most items belong to one thread. Those that are left over when every thread has had as many as
  * the others are worked on by all: first the input blocks, then the chunks.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lets convolutions of 3×3 at stride 1, in any depth, go Winograd's way, those over one channel (depthwise) excepted:
- * they have nothing to gain. Their weights stay as they are; whether that
- * way is taken, and with which tile, is decided when the size of the image is known
+/* Lets convolutions of 3×3 at stride 1, in any depth, go Winograd's way, those over one channel
+ * (depthwise) excepted: they have nothing to gain. Their weights stay as they are; whether that way
+ * is taken, and with which tile, is decided when the size of the image is known
  * (compute/conv_winograd_plan.c). */
 #include "passes/rewrite.h"
 

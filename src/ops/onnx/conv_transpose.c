@@ -2,8 +2,8 @@
 /* ConvTranspose: the transposed convolution of compute/conv_transpose.h, in f32 or f64; in bf16
  * where that is asked for and its weights are constant. f32 images in blocks of channels go by
  * compute/conv_phases.h. */
-#include "compute/conv_phases.h"
 #include "compute/conv_transpose.h"
+#include "compute/conv_phases.h"
 #include "compute/split.h"
 #include "ops/shared/checks.h"
 #include "ops/shared/converted.h"
@@ -180,10 +180,8 @@ static sonde_status bind_phases(sn_bind *b)
     phases_bound *k = SN_NEW(b->arena, phases_bound);
     if (!k)
         return sn_fail_memory(b->err, sizeof *k);
-    sn_conv_phases_desc d = {.n = x->dims[0],
-                             .c = x->dims[1],
-                             .oc = w->dims[1] * r->groups,
-                             .groups = r->groups};
+    sn_conv_phases_desc d = {
+        .n = x->dims[0], .c = x->dims[1], .oc = w->dims[1] * r->groups, .groups = r->groups};
     for (int i = 0; i < 3; i++) {
         const int at = i - (5 - x->rank); /* axis of the model */
         sn_axis_window a = {.in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1};
