@@ -148,6 +148,7 @@ void prepare_sn_f32_wino_in(bench_row *r)
                                        .v = written_by(r, patch),
                                        .block = b,
                                        .x_row = n * (ptrdiff_t)b,
+                                       .x_pixel = b,
                                        .v_pos = b,
                                        .row_to = n,
                                        .col_to = n};
@@ -170,6 +171,7 @@ void prepare_sn_f32_wino_out(bench_row *r)
                                          .block = b,
                                          .m_pos = b,
                                          .y_row = m * (ptrdiff_t)b,
+                                         .y_pixel = b,
                                          .rows = m,
                                          .cols = m,
                                          .lo = -INFINITY,

@@ -112,6 +112,13 @@ typedef struct sn_conv_sparse {
     sn_pieces copy, line, sums, room;
 } sn_conv_sparse;
 
+/* What is computed of a larger thing: pixel i of an axis is y_first + i*y_step of y, tap i is
+ * w_first + i*w_step of the packed weights. Of all but transposed convolutions everything is. */
+typedef struct sn_conv_phase {
+    int64_t y_dims[3], y_first[3], y_step[3];
+    int64_t w_dims[3], w_first[3], w_step[3];
+} sn_conv_phase;
+
 typedef struct sn_conv_plan {
     sn_conv_desc d;
     sn_conv_kind kind;
@@ -127,9 +134,14 @@ typedef struct sn_conv_plan {
     bool flat;          /* 1×1 at stride 1: all pixels are one row */
     int64_t rows, cols; /* of the output, after flattening */
     /* Pixels run_from … run_to-1 of a row go in one kernel call, of which only the first and the
-     * last may miss taps; the others go one by one. */
+     * last may miss taps; of the others those that read the same taps. */
     int64_t run_from, run_to;
-    int64_t run_first, run_end;   /* taps inside: of the first pixel from, of the last up to */
+    int64_t run_first, run_end; /* taps inside: of the first pixel from, of the last up to */
+    /* Rows of x are copied first, with zeros at both ends, so that pixels that read other taps go
+     * together, `together` at a time; 0: they are read where they lie. */
+    int64_t together, margin[2];
+    int64_t line;                 /* pixels from a row of x to the next */
+    sn_conv_phase phase;          /* direct */
     int64_t chunk_blocks, chunks; /* output blocks per kernel call, and how many such chunks */
     int64_t tiles;                /* of a run */
     int64_t part;                 /* input blocks at a time */
@@ -138,11 +150,13 @@ typedef struct sn_conv_plan {
     /* Winograd: rows and cols are of patches, segments batches of them, of all images. Floats from
      * one position of transformed patches to the next. */
     int64_t patch_pos;
+    int64_t inputs; /* blocks of input channels × taps of depth */
     size_t items, tasks;
     size_t pack_bytes;   /* of weights that are packed at every run; 0: they come packed */
     size_t panel_bytes;  /* per thread: gathered columns, patches, or a row of zeros */
     int64_t wide_floats; /* per thread: weights in f32 where they come narrower; 0: they do not */
     sn_piece pack;
+    sn_piece lines_of_x; /* the copy of `together` */
     sn_pieces panels, wide;
     sn_conv_tiles t;
     sn_conv_rows r;
@@ -187,6 +201,10 @@ unsigned sn_conv_block(uint32_t cpu_flags);
 /* The desc has been validated; out dims follow from the rest. Unsupported layouts are an error. */
 sonde_status sn_conv_plan_make(sn_conv_plan *p, const sn_conv_desc *d, uint32_t cpu_flags,
                                size_t l2_bytes, int threads, sonde_error *err);
+/* The same for a part of a larger convolution: the direct way on blocked tensors, with weights in
+ * f32; those that come packed lie as SN_WEIGHTS_CONV does, with w_dims of f as taps. */
+sonde_status sn_conv_phase_plan(sn_conv_plan *p, const sn_conv_desc *d, const sn_conv_phase *f,
+                                uint32_t cpu_flags, size_t l2_bytes, int threads, sonde_error *err);
 /* bias and z (residual, laid out like y) may be NULL; y may be z. workspace: as the plan says. */
 void sn_conv_run(const sn_conv_plan *p, const float *x, const void *w, const float *bias,
                  const float *z, float *y, void *workspace, sn_pool *pool);

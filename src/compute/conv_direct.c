@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Direct convolution on blocked tensors: walks the items of a task and calls the kernel row by row.
  * Rows of taps outside of the image are left out; columns outside are left to the kernel for the
- * pixels at both ends of a run, or cut by calling it for a single pixel. */
+ * pixels at both ends of a run, or cut by calling it for the pixels that read the same taps. Where
+ * each reads others (long kernels), rows lie in a copy with zeros at both ends (conv_runs.c). */
 #include <math.h>
 #include <string.h>
 
-#include "compute/conv.h"
+#include "compute/conv_runs.h"
 #include "compute/split.h"
 
 void sn_conv_finish(const sn_conv_plan *p, float *y, int64_t pixels, int64_t lanes)
@@ -61,17 +62,19 @@ static void call_tile(const sn_conv_plan *p, sn_f32_tile *t, const float *x, con
     p->tile(t);
 }
 
-/* One by one: pixels at the border that miss taps on their own. */
+/* Pixels that miss taps, those together that read the same ones. */
 static void border(const sn_conv_plan *p, sn_f32_tile *t, const float *x, const float *z, float *y,
                    int64_t from, int64_t to)
 {
-    const sn_conv_desc *d = &p->d;
-    for (int64_t i = from; i < to; i++) {
-        int64_t first, end;
-        sn_conv_taps(i, d->stride[2], d->pad[2], d->dilation[2], d->kernel[2], d->in[2], &first,
-                     &end);
-        call_tile(p, t, x, z, y, i, 1, first, end);
+    const sn_f32_tile whole = *t;
+    for (sn_conv_run_of r = {.from = from, .to = from}; r.to < to;) {
+        r = sn_conv_next_run(p, r.to, to);
+        t->kw = (size_t)(r.end - r.first);
+        t->w = whole.w + r.first * t->w_kw;
+        call_tile(p, t, x + r.first * t->x_kw, z, y, r.from, r.to - r.from, 0, r.end - r.first);
     }
+    t->kw = whole.kw;
+    t->w = whole.w;
 }
 
 static void run_row(const sn_conv_plan *p, sn_f32_tile *t, const float *x, const float *z, float *y)
@@ -98,7 +101,9 @@ static void direct_rows(const sn_conv_plan *p, const item *it, sn_f32_tile *t, c
         return;
     }
     const int64_t row_fetches = p->tiles * (int64_t)t->ic_blocks * t->w_block;
-    const int64_t plane = d->in[1] * d->in[2], slice = d->kernel[1] * t->w_kh;
+    const sn_conv_phase *f = &p->phase;
+    const int64_t plane = d->in[1] * p->line;
+    const int64_t slice = f->w_dims[1] * f->w_dims[2] * f->w_step[0] * t->w_ic * (int64_t)t->ic;
     const sn_f32_tile whole = *t;
     for (int64_t row = it->from; row < it->to; row++) {
         const int64_t above = row / d->out[1], oh = row % d->out[1];
@@ -110,7 +115,9 @@ static void direct_rows(const sn_conv_plan *p, const item *it, sn_f32_tile *t, c
         t->kh = far > near ? (size_t)(end - first) : 0;
         far = sn_max(far, near + 1); /* what is added to nothing has to be written, too */
         const int64_t top = oh * d->stride[1] - d->pad[1] + first * d->dilation[1];
-        const int64_t at = row * d->out[2] * block;
+        const int64_t at = (f->y_first[0] + above * f->y_step[0]) * f->y_dims[1] + f->y_first[1] +
+                           oh * f->y_step[1];
+        const int64_t to = (at * f->y_dims[2] + f->y_first[2]) * block;
         const int64_t fetched = (row - it->from) * row_fetches;
         t->w_next = w_next && fetched < next_size ? w_next + fetched : NULL;
         for (int64_t kd = near; kd < far; kd++) { /* sums of the slices before are in y */
@@ -119,11 +126,11 @@ static void direct_rows(const sn_conv_plan *p, const item *it, sn_f32_tile *t, c
             t->bias = kd == near ? whole.bias : NULL;
             t->lo = kd + 1 == far ? whole.lo : -INFINITY;
             t->hi = kd + 1 == far ? whole.hi : INFINITY;
-            run_row(p, t, x + (depth * plane + top * d->in[2] - d->pad[2]) * unit,
-                    kd > near ? y + at
-                    : z       ? z + at
+            run_row(p, t, x + (depth * plane + top * p->line - d->pad[2]) * unit,
+                    kd > near ? y + to
+                    : z       ? z + to
                               : NULL,
-                    y + at);
+                    y + to);
         }
     }
 }
@@ -156,7 +163,8 @@ static void direct_item(const sn_conv_call *c, const item *it, int64_t out_pixel
     const sn_conv_plan *p = c->p;
     const sn_conv_desc *d = &p->d;
     const sn_conv_blocks *b = &p->b;
-    const int64_t block = b->block, in_pixels = d->in[0] * d->in[1] * d->in[2];
+    const sn_conv_phase *f = &p->phase;
+    const int64_t block = b->block, in_pixels = d->in[0] * d->in[1] * p->line;
     const bool plain = d->in_block == 0;
     /* The last merged group may have fewer blocks than the others. */
     const int64_t in_all = sn_ceil_div(d->c, block), out_all = sn_ceil_div(d->oc, block);
@@ -183,19 +191,21 @@ static void direct_item(const sn_conv_call *c, const item *it, int64_t out_pixel
         .x_pixel = d->stride[2] * unit,
         .x_ic = plain ? in_pixels : 1,
         .x_block = in_pixels * block,
-        .x_kh = d->dilation[1] * d->in[2] * unit,
+        .x_kh = d->dilation[1] * p->line * unit,
         .x_kw = d->dilation[2] * unit,
-        .w_block = d->kernel[0] * d->kernel[1] * d->kernel[2] * tap,
-        .w_kh = d->kernel[2] * tap,
-        .w_kw = tap,
+        .w_block = f->w_dims[0] * f->w_dims[1] * f->w_dims[2] * tap,
+        .w_kh = f->w_dims[2] * f->w_step[1] * tap,
+        .w_kw = f->w_step[2] * tap,
         .w_ic = block,
-        .y_pixel = block,
+        .y_pixel = f->y_step[2] * block,
         .y_q = out_pixels * block,
-        .z_pixel = block,
+        .z_pixel = f->y_step[2] * block,
         .z_q = out_pixels * block,
-        .x_next = p->flat ? 0 : d->stride[1] * d->in[2] * unit,
+        .x_next = p->flat ? 0 : d->stride[1] * p->line * unit,
     };
     t.w_q = b->in_blocks * t.w_block;
+    const int64_t w_first =
+        (f->w_first[0] * f->w_dims[1] + f->w_first[1]) * f->w_dims[2] + f->w_first[2];
     const int64_t w_at = (out_first + b0) * t.w_q;
     const float *w = p->wide_floats ? NULL : (const float *)c->w + w_at;
 
@@ -221,12 +231,14 @@ static void direct_item(const sn_conv_call *c, const item *it, int64_t out_pixel
         if (w) { /* what is needed next: this chunk's next part, or what lies behind its weights */
             now = w + i * t.w_block;
             w_next = !last ? w + next * t.w_block : it->last_use ? w + blocks * t.w_q : NULL;
+            if (f->w_step[0] * f->w_step[1] * f->w_step[2] > 1)
+                w_next = NULL; /* it lies here and there */
         } else {
             now = widen(c, it, &t, w_at, i, next, held);
             t.w_q = (next - i) * t.w_block;
         }
-        direct_rows(p, it, &t, x + i * t.x_block, now, w_next, blocks * (next - i) * t.w_block,
-                    i == 0 ? z : y, y);
+        direct_rows(p, it, &t, x + i * t.x_block, now + w_first * tap, w_next,
+                    blocks * (next - i) * t.w_block, i == 0 ? z : y, y);
         t.bias = NULL;
     }
     if (!p->post && !p->clear)
@@ -250,10 +262,11 @@ void sn_conv_direct_band(const sn_conv_call *c, int64_t pixels)
 void sn_conv_direct_task(void *call, size_t task, int worker)
 {
     const sn_conv_call *c = call;
+    const int64_t *y_dims = c->p->phase.y_dims;
     widened held = {sn_conv_wide(c, worker), -1, -1};
     for (size_t i = sn_split(c->p->items, c->p->tasks, task);
          i < sn_split(c->p->items, c->p->tasks, task + 1); i++) {
         item it = item_at(c->p, i);
-        direct_item(c, &it, c->p->d.out[0] * c->p->d.out[1] * c->p->d.out[2], &held);
+        direct_item(c, &it, y_dims[0] * y_dims[1] * y_dims[2], &held);
     }
 }

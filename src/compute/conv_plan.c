@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "compute/conv_rows.h"
+#include "compute/conv_runs.h"
 #include "compute/conv_sparse.h"
 #include "compute/conv_tiles.h"
 #include "compute/packs.h"
@@ -57,51 +58,6 @@ static const sn_geometry *tiles(const sn_conv_plan *p)
     return &p->k->f32_conv_geometry;
 }
 
-/* The widest stretch of a row that one kernel call can do. */
-static void plan_run(sn_conv_plan *p)
-{
-    const sn_conv_desc *d = &p->d;
-    const int64_t k = d->kernel[2], in = d->in[2], cols = p->cols;
-    int64_t a = 0, b = cols, first, end, first_a, end_b;
-    p->run_from = p->run_first = 0;
-    p->run_to = cols;
-    p->run_end = k;
-    if (p->flat)
-        return;
-    for (; a < cols; a++) {
-        sn_conv_taps(a, d->stride[2], d->pad[2], d->dilation[2], k, in, &first, &end);
-        if (first == 0)
-            break;
-    }
-    a = sn_max(a - 1, 0);
-    for (; b > 0; b--) {
-        sn_conv_taps(b - 1, d->stride[2], d->pad[2], d->dilation[2], k, in, &first, &end);
-        if (end == k)
-            break;
-    }
-    b = sn_min(b + 1, cols);
-    if (b - a < 2) {
-        p->run_from = p->run_to = 0;
-        return;
-    }
-    sn_conv_taps(a, d->stride[2], d->pad[2], d->dilation[2], k, in, &first_a, &end);
-    if (end < k) { /* the first pixel misses taps on both sides */
-        a++;
-        first_a = 0;
-    }
-    sn_conv_taps(b - 1, d->stride[2], d->pad[2], d->dilation[2], k, in, &first, &end_b);
-    if (first > 0) {
-        b--;
-        end_b = k;
-    }
-    if (b - a < 2 || first_a > end_b)
-        a = b = 0;
-    p->run_from = a;
-    p->run_to = b;
-    p->run_first = first_a;
-    p->run_end = end_b;
-}
-
 static int64_t tile_pixels(const sn_conv_plan *p)
 {
     return sn_min(tiles(p)->pixels[p->chunk_blocks - 1], p->cols);
@@ -148,7 +104,17 @@ static void plan_split(sn_conv_plan *p, int64_t outer, int64_t row_in_bytes, int
     p->tasks = (size_t)sn_min((int64_t)p->items, sn_max(v.coarse ? wanted / 4 : wanted, 1));
 }
 
-static sonde_status plan_direct(sn_conv_plan *p, size_t l2_bytes)
+/* All of y, by all taps. */
+static void whole(sn_conv_plan *p)
+{
+    for (int i = 0; i < 3; i++) {
+        p->phase.y_dims[i] = p->d.out[i];
+        p->phase.w_dims[i] = p->d.kernel[i];
+        p->phase.y_step[i] = p->phase.w_step[i] = 1;
+    }
+}
+
+static sonde_status plan_direct(sn_conv_plan *p, size_t l2_bytes, sonde_error *err)
 {
     const sn_conv_desc *d = &p->d;
     const int64_t b = p->block;
@@ -156,17 +122,21 @@ static sonde_status plan_direct(sn_conv_plan *p, size_t l2_bytes)
     p->flat = !plain;
     for (int i = 0; i < 3; i++)
         p->flat = p->flat && d->kernel[i] == 1 && d->stride[i] == 1 && d->pad[i] == 0 &&
-                  d->out[i] == d->in[i];
+                  d->out[i] == d->in[i] && p->phase.y_step[i] == 1;
     p->rows = p->flat ? 1 : d->out[0] * d->out[1];
     p->cols = p->flat ? d->out[0] * d->out[1] * d->out[2] : d->out[2];
     p->tile = plain ? p->k->f32_conv_any : p->k->f32_conv;
-    plan_run(p);
     const sn_variant v = sn_variant_of(d->variant);
     const int64_t model_q = sn_tile_pick_blocks(tiles(p), p->cols, p->rows, p->b.out_blocks, false);
     const int64_t q = sn_variant_blocks(&v, model_q, p->b.out_blocks);
     p->chunks = sn_ceil_div(p->b.out_blocks, q);
     p->chunk_blocks = sn_ceil_div(p->b.out_blocks, p->chunks);
     p->tiles = sn_ceil_div(p->cols, sn_max(tile_pixels(p), 1));
+    sn_conv_plan_rows(p);
+    const int64_t floats = sn_conv_margins_floats(p);
+    if (floats < 0)
+        return sn_fail(err, SONDE_LIMIT, "the convolution's input is too large");
+    p->lines_of_x = sn_carve(&p->workspace, floats, sizeof(float));
     const int64_t taps = d->kernel[0] * d->kernel[1] * d->kernel[2];
     const int64_t weight_bytes = p->b.out_blocks * p->b.in_blocks * p->b.channels * taps * b * 4;
     /* Input channels in even parts whose weights, and those fetched meanwhile, stay in the cache.
@@ -303,12 +273,8 @@ static int weight_dims(const sn_conv_desc *d, int64_t *w)
     return rank;
 }
 
-/* All but the workspace. */
-static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t cpu_flags,
-                              size_t l2_bytes, int threads, sonde_error *err)
+static void begin(sn_conv_plan *p, const sn_conv_desc *d, uint32_t cpu_flags, int threads)
 {
-    int64_t w[5];
-    const int rank = weight_dims(d, w);
     memset(p, 0, sizeof *p);
     p->d = *d;
     p->k = sn_kernels_get(cpu_flags);
@@ -317,12 +283,34 @@ static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t c
     p->threads = threads > 0 ? threads : 1;
     p->post = !sn_act_limits(&d->act, &p->lo, &p->hi);
     p->clear = d->out_block != 0 && d->oc % d->out_block != 0 && !sn_act_keeps_zero(&d->act);
-    const bool in_f16 = d->f16 && d->w_dtype == SONDE_DTYPE_F16 && sn_pack_has_f16_tiles(cpu_flags);
-    p->arithmetic =
-        d->tiles ? sn_tiles_arithmetic(d->w_dtype, in_f16) : SN_SLOT_ARITHMETIC(f32_conv);
-    p->flops = 2 * (uint64_t)d->n * (uint64_t)d->oc * (uint64_t)w[1];
+    p->arithmetic = SN_SLOT_ARITHMETIC(f32_conv);
+    p->flops = 2 * (uint64_t)d->n * (uint64_t)d->oc * (uint64_t)(d->c / d->groups);
     for (int i = 0; i < 3; i++)
         p->flops *= (uint64_t)d->out[i] * (uint64_t)d->kernel[i];
+}
+
+sonde_status sn_conv_phase_plan(sn_conv_plan *p, const sn_conv_desc *d, const sn_conv_phase *f,
+                                uint32_t cpu_flags, size_t l2_bytes, int threads, sonde_error *err)
+{
+    const int64_t w[2] = {d->oc, d->c / d->groups};
+    begin(p, d, cpu_flags, threads);
+    p->kind = SN_CONV_DIRECT;
+    p->phase = *f;
+    if (!sn_conv_blocks_of(w, d->groups, p->block, false, &p->b))
+        return sn_fail(err, SONDE_INTERNAL, "channels do not fit blocks of %u", p->block);
+    return plan_direct(p, l2_bytes, err);
+}
+
+/* All but the workspace. */
+static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t cpu_flags,
+                              size_t l2_bytes, int threads, sonde_error *err)
+{
+    int64_t w[5];
+    const int rank = weight_dims(d, w);
+    begin(p, d, cpu_flags, threads);
+    const bool in_f16 = d->f16 && d->w_dtype == SONDE_DTYPE_F16 && sn_pack_has_f16_tiles(cpu_flags);
+    if (d->tiles)
+        p->arithmetic = sn_tiles_arithmetic(d->w_dtype, in_f16);
     if (d->sparse) {
         p->kind = SN_CONV_SPARSE;
         return sn_conv_sparse_plan(p, l2_bytes)
@@ -366,16 +354,15 @@ static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t c
     }
     if (!sn_conv_blocks_of(w, d->groups, p->block, d->in_block == 0, &p->b))
         return sn_fail(err, SONDE_INTERNAL, "channels do not fit blocks of %u", p->block);
-    if (rank == 5)
-        p->d.winograd = 0;
-    else if (d->winograd == SN_CONV_FREE)
+    if (d->winograd == SN_CONV_FREE)
         p->d.winograd = sn_variant_of(d->variant).other ? 0 : sn_conv_winograd_pick(p, l2_bytes);
     if (p->d.winograd != 0) {
         p->kind = SN_CONV_WINOGRAD;
         return sn_conv_plan_winograd(p, l2_bytes, err);
     }
     p->kind = SN_CONV_DIRECT;
-    return plan_direct(p, l2_bytes);
+    whole(p);
+    return plan_direct(p, l2_bytes, err);
 }
 
 sonde_status sn_conv_plan_make(sn_conv_plan *p, const sn_conv_desc *d, uint32_t cpu_flags,
@@ -436,6 +423,9 @@ void sn_conv_run(const sn_conv_plan *p, const float *x, const void *w, const flo
         sn_conv_sparse_run(&call, pool);
     else if (p->kind == SN_CONV_WINOGRAD)
         sn_conv_winograd_run(&call, pool);
-    else if (p->tasks > 0)
+    else if (p->tasks > 0) {
+        if (p->together)
+            call.x = sn_conv_margins(&call, pool);
         sn_pool_run(pool, p->tasks, tasks[p->kind], &call);
+    }
 }

@@ -10,6 +10,10 @@
  * input blocks at a time, used at once by all patches of the item, and forgotten. They would be 4
  * (m = 4) or 1.78 times as large, and to fetch them would take longer than to compute them.
  *
+ * Of a volume, slices are images: each tap of depth is one more input block for every one there is,
+ * transformed from its own slice. With dilation every d-th row and column of an image is an image
+ * of its own, which is convolved without: patches are those of all d×d of them.
+ *
  * Most items belong to one thread. Those that are left over when every thread has had as many as
  * the others are worked on by all: first the input blocks, then the chunks.
  *
@@ -31,7 +35,9 @@ typedef struct item {
 
 static item item_at(const sn_conv_plan *p, size_t index)
 {
-    const int64_t batch = (int64_t)index % p->segs, all = p->d.n * p->rows * p->cols;
+    const int64_t batch = (int64_t)index % p->segs;
+    const int64_t all =
+        p->d.n * p->d.out[0] * p->d.dilation[1] * p->d.dilation[2] * p->rows * p->cols;
     return (item){.group = (int64_t)index / p->segs,
                   .from = batch * p->seg,
                   .to = sn_min((batch + 1) * p->seg, all),
@@ -40,17 +46,31 @@ static item item_at(const sn_conv_plan *p, size_t index)
 
 /* Where a patch is. */
 typedef struct place {
-    int64_t image, row, col; /* of the output, in pixels */
+    int64_t image, slice, row, col; /* of the output, in pixels */
 } place;
 
 static place place_of(const sn_conv_plan *p, int64_t patch)
 {
     const int64_t m = p->d.winograd, each = p->rows * p->cols, i = patch % each;
-    return (place){patch / each, i / p->cols * m, i % p->cols * m};
+    const int64_t down = p->d.dilation[1], right = p->d.dilation[2], image = patch / each;
+    return (place){.image = image / (down * right) / p->d.out[0],
+                   .slice = image / (down * right) % p->d.out[0],
+                   .row = image / right % down + i / p->cols * m * down,
+                   .col = image % right + i % p->cols * m * right};
+}
+
+/* How many of `size` rows or columns lie before `at`, or from it on, d apart and at most n. */
+static int before(int64_t at, int64_t d, int64_t n)
+{
+    return at < 0 ? (int)sn_min(sn_ceil_div(-at, d), n) : 0;
+}
+static int until(int64_t at, int64_t size, int64_t d, int64_t n)
+{
+    return at < size ? (int)sn_min(sn_ceil_div(size - at, d), n) : 0;
 }
 
 /* A thread's space: transformed input, transformed weights, products. The first is laid out as
- * [in block][position][patch][block], weights as [out block][in block][position][channel][block]
+ * [input][position][patch][block], weights as [out block][input][position][channel][block]
  * and products as [out block][position][patch][block]. */
 typedef struct space {
     float *input, *filters, *products;
@@ -62,31 +82,47 @@ static space space_of(const sn_conv_call *c, int worker)
     const sn_conv_plan *p = c->p;
     const int64_t n = p->d.winograd + 2;
     float *at = sn_conv_panel(c, worker);
-    float *products = at + p->b.in_blocks * n * n * p->patch_pos;
+    float *products = at + p->inputs * n * n * p->patch_pos;
     return (space){at, products + p->chunk_blocks * n * n * p->patch_pos, products,
                    sn_conv_wide(c, worker)};
 }
 
-/* One block of the input, all patches of an item. */
-static void transform_in(const sn_conv_call *c, const item *it, int64_t in_block, float *v)
+/* One input, a block of channels at a tap of depth, all patches of an item. */
+static void transform_in(const sn_conv_call *c, const item *it, int64_t input, float *v)
 {
     const sn_conv_plan *p = c->p;
     const sn_conv_desc *d = &p->d;
     const int64_t n = d->winograd + 2, block = p->b.block, pixels = d->in[1] * d->in[2];
     sn_f32_wino_in_fn *fn = n == 6 ? p->k->f32_wino4_in : p->k->f32_wino2_in;
-    sn_f32_wino_in t = {.block = p->b.block, .x_row = d->in[2] * block, .v_pos = p->patch_pos};
-    t.v = v + in_block * n * n * p->patch_pos;
+    const int64_t down = d->dilation[1], right = d->dilation[2];
+    sn_f32_wino_in t = {.block = p->b.block,
+                        .x_row = down * d->in[2] * block,
+                        .x_pixel = right * block,
+                        .v_pos = p->patch_pos};
+    const int64_t in_block = input / d->kernel[0], tap = input % d->kernel[0];
+    t.v = v + input * n * n * p->patch_pos;
     for (int64_t i = it->from; i < it->to; i++, t.v += block) {
         const place at = place_of(p, i);
         const int64_t row = at.row - d->pad[1], col = at.col - d->pad[2];
         const int64_t plane = (at.image * p->b.groups + it->group) * p->b.in_blocks + in_block;
-        t.row_from = (int)sn_min(sn_max(-row, 0), n);
-        t.row_to = (int)sn_max(sn_min(d->in[1] - row, n), 0);
-        t.col_from = (int)sn_min(sn_max(-col, 0), n);
-        t.col_to = (int)sn_max(sn_min(d->in[2] - col, n), 0);
-        t.x = c->x + (plane * pixels + row * d->in[2] + col) * block;
+        const int64_t slice = at.slice * d->stride[0] - d->pad[0] + tap * d->dilation[0];
+        const bool inside = slice >= 0 && slice < d->in[0];
+        t.row_from = before(row, down, n);
+        t.row_to = inside ? until(row, d->in[1], down, n) : 0;
+        t.col_from = before(col, right, n);
+        t.col_to = until(col, d->in[2], right, n);
+        t.x = c->x + ((plane * d->in[0] + slice) * pixels + row * d->in[2] + col) * block;
         fn(&t);
     }
+}
+
+/* What the kernel leaves to do on the pixels of a patch. */
+static void finish(const sn_conv_plan *p, const sn_f32_wino_out *t, int64_t lanes)
+{
+    const int run = p->d.dilation[2] == 1 ? t->cols : 1; /* pixels side by side */
+    for (int i = 0; i < t->rows; i++)
+        for (int j = 0; j < t->cols; j += run)
+            sn_conv_finish(p, t->y + i * t->y_row + j * t->y_pixel, run, lanes);
 }
 
 /* Products of output blocks from b0 on, back to pixels. */
@@ -97,13 +133,15 @@ static void transform_out(const sn_conv_call *c, const item *it, int64_t b0, int
     const sn_conv_desc *d = &p->d;
     const int64_t m = d->winograd, n = m + 2, block = p->b.block, pixels = d->out[1] * d->out[2];
     const int64_t lanes = sn_min(p->b.out - b0 * block, blocks * block);
+    const int64_t down = d->dilation[1], right = d->dilation[2];
     float bias[SN_TILE_MAX_BLOCKS * 16] = {0};
     if (c->bias)
         memcpy(bias, c->bias + it->group * p->b.out + b0 * block, (size_t)lanes * sizeof(float));
     sn_f32_wino_out_fn *fn = m == 4 ? p->k->f32_wino4_out : p->k->f32_wino2_out;
     sn_f32_wino_out t = {.block = p->b.block,
                          .m_pos = p->patch_pos,
-                         .y_row = d->out[2] * block,
+                         .y_row = down * d->out[2] * block,
+                         .y_pixel = right * block,
                          .lo = p->lo,
                          .hi = p->hi};
     for (int64_t q = 0; q < blocks; q++) {
@@ -112,19 +150,20 @@ static void transform_out(const sn_conv_call *c, const item *it, int64_t b0, int
         for (int64_t i = it->from; i < it->to; i++, t.m += block) {
             const place to = place_of(p, i);
             const int64_t plane = (to.image * p->b.groups + it->group) * p->b.out_blocks + b0 + q;
-            const int64_t at = (plane * pixels + to.row * d->out[2] + to.col) * block;
+            const int64_t at =
+                ((plane * d->out[0] + to.slice) * pixels + to.row * d->out[2] + to.col) * block;
             t.z = c->z ? c->z + at : NULL;
             t.y = c->y + at;
-            t.rows = (int)sn_min(m, d->out[1] - to.row);
-            t.cols = (int)sn_min(m, d->out[2] - to.col);
+            t.rows = until(to.row, d->out[1], down, m);
+            t.cols = until(to.col, d->out[2], right, m);
             fn(&t);
-            for (int k = 0; (p->post || p->clear) && k < t.rows; k++)
-                sn_conv_finish(p, t.y + k * t.y_row, t.cols, lanes - q * block);
+            if (p->post || p->clear)
+                finish(p, &t, lanes - q * block);
         }
     }
 }
 
-/* All positions of a few input blocks, t->ic_blocks from i0 on. `w_next` (NULL: unknown): weights
+/* All positions of a few inputs, t->ic_blocks from i0 on. `w_next` (NULL: unknown): weights
  * that are needed next, of as many blocks; every position fetches some of them. */
 static void multiply(const sn_conv_plan *p, sn_f32_tile *t, const space *s, int64_t i0,
                      const float *w_next, int64_t w_q)
@@ -150,7 +189,7 @@ static void chunk(const sn_conv_call *c, const item *it, int64_t index, const sp
     const int64_t block = b->block, n = p->d.winograd + 2;
     const int64_t b0 = index * b->out_blocks / p->chunks;
     const int64_t blocks = (index + 1) * b->out_blocks / p->chunks - b0;
-    const int64_t w_block = 9 * block * block, w_q = b->in_blocks * w_block;
+    const int64_t w_block = 9 * block * block, w_q = p->inputs * w_block;
     const int64_t u_block = n * n * (block * block + SN_WINO_GAP);
     const int64_t w_at = (it->group * b->out_blocks + b0) * w_q;
     const float *w = p->wide_floats ? NULL : (const float *)c->w + w_at;
@@ -175,9 +214,9 @@ static void chunk(const sn_conv_call *c, const item *it, int64_t index, const sp
                      .x_next = p->patch_pos,
                      .lo = -INFINITY,
                      .hi = INFINITY};
-    for (int64_t i = 0; i < b->in_blocks; i += p->part) {
-        const int64_t next = sn_min(i + p->part, b->in_blocks);
-        const bool last = next == b->in_blocks, more = index + 1 < p->chunks || it->last;
+    for (int64_t i = 0; i < p->inputs; i += p->part) {
+        const int64_t next = sn_min(i + p->part, p->inputs);
+        const bool last = next == p->inputs, more = index + 1 < p->chunks || it->last;
         for (int64_t q = 0; q < blocks; q++)
             for (int64_t k = i; k < next; k++)
                 fn(s->filters + q * t.w_q + (k - i) * u_block,
@@ -198,7 +237,7 @@ static void alone_task(void *call, size_t task, int worker)
     const sn_conv_call *c = call;
     const space s = space_of(c, worker);
     const item it = item_at(c->p, task);
-    for (int64_t i = 0; i < c->p->b.in_blocks; i++)
+    for (int64_t i = 0; i < c->p->inputs; i++)
         transform_in(c, &it, i, s.input);
     for (int64_t i = 0; i < c->p->chunks; i++)
         chunk(c, &it, i, &s);
@@ -232,7 +271,7 @@ void sn_conv_winograd_run(sn_conv_call *c, sn_pool *pool)
         sn_pool_run(pool, p->tasks, alone_task, c);
     for (size_t i = p->tasks; i < p->items; i++) {
         together g = {c, item_at(p, i)};
-        sn_pool_run(pool, (size_t)p->b.in_blocks, in_task, &g);
+        sn_pool_run(pool, (size_t)p->inputs, in_task, &g);
         sn_pool_run(pool, (size_t)p->chunks, out_task, &g);
     }
 }

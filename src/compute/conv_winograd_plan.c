@@ -20,13 +20,13 @@ enum {
 static double taps_inside(const sn_conv_desc *d, int axis)
 {
     double sum = 0;
-    for (int64_t o = 0; o < 2; o++) { /* the first and the last; others are taken to miss none */
+    for (int64_t o = 0; o < d->out[axis]; o++) {
         int64_t first, end;
-        sn_conv_taps(o == 0 ? 0 : d->out[axis] - 1, 1, d->pad[axis], 1, 3, d->in[axis], &first,
-                     &end);
+        sn_conv_taps(o, d->stride[axis], d->pad[axis], d->dilation[axis], d->kernel[axis],
+                     d->in[axis], &first, &end);
         sum += (double)(end - first);
     }
-    return d->out[axis] < 2 ? sum / 2 : sum + 3.0 * (double)(d->out[axis] - 2);
+    return sum;
 }
 
 /* All filters of a group. They are written to the second-level cache, which counts bytes. */
@@ -36,27 +36,33 @@ static double filter_cycles(const sn_conv_plan *p, int m)
     const sn_geometry *g =
         m == 4 ? &p->k->f32_wino4_filter_geometry : &p->k->f32_wino2_filter_geometry;
     const double each = (m == 4 ? 110.0 : 50.0) * (double)g->speed;
-    return each * (double)(b->in_blocks * b->block * b->out_blocks);
+    return each * (double)(p->inputs * b->block * b->out_blocks);
 }
 
 /* One patch: its products and the transforms of all its blocks. */
-static double patch_cycles(const sn_conv_blocks *b, int m)
+static double patch_cycles(const sn_conv_plan *p, int m)
 {
-    const double n = m + 2, in = (double)(b->in_blocks * b->block), out = (double)b->out_blocks;
-    const double transforms = (m == 4 ? 150.0 : 65.0) * (double)(b->in_blocks + b->out_blocks);
+    const double n = m + 2, in = (double)(p->inputs * p->b.block), out = (double)p->b.out_blocks;
+    const double transforms = (m == 4 ? 150.0 : 65.0) * (double)(p->inputs + p->b.out_blocks);
     return n * n * in * out / 2 / 0.9 + transforms;
+}
+
+/* Of one axis of an image of every dilation-th pixel. */
+static int64_t patches_along(const sn_conv_desc *d, int axis)
+{
+    return sn_ceil_div(sn_ceil_div(d->out[axis], d->dilation[axis]), d->winograd);
 }
 
 static int64_t patches_of(const sn_conv_desc *d)
 {
-    const int64_t m = d->winograd;
-    return d->n * sn_ceil_div(d->out[1], m) * sn_ceil_div(d->out[2], m);
+    return d->n * d->out[0] * d->dilation[1] * d->dilation[2] * patches_along(d, 1) *
+           patches_along(d, 2);
 }
 
 static bool fits(const sn_conv_desc *d, const sn_conv_blocks *b)
 {
     for (int i = 1; i < 3; i++)
-        if (d->kernel[i] != 3 || d->stride[i] != 1 || d->dilation[i] != 1)
+        if (d->kernel[i] != 3 || d->stride[i] != 1 || d->dilation[i] > d->out[i])
             return false;
     return d->in_block == d->out_block && d->in_block != 0 && b->group_in == b->in;
 }
@@ -67,7 +73,7 @@ static bool fits(const sn_conv_desc *d, const sn_conv_blocks *b)
 static int64_t pick_batches(const sn_conv_plan *p, int64_t patches, size_t l2_bytes)
 {
     const int m = p->d.winograd, n = m + 2;
-    const int64_t bytes = n * n * p->b.in_blocks * p->b.block * (int64_t)sizeof(float);
+    const int64_t bytes = n * n * p->inputs * p->b.block * (int64_t)sizeof(float);
     const int64_t l2 = (int64_t)l2_bytes;
     const int64_t good = sn_min(GOOD_BATCH, 2 * l2 / bytes);
     const int64_t most = sn_max(sn_max(good, l2 / 3 / bytes), MIN_BATCH);
@@ -78,7 +84,7 @@ static int64_t pick_batches(const sn_conv_plan *p, int64_t patches, size_t l2_by
     for (int64_t batches = fewest; batches <= last; batches++) {
         const int64_t items = p->b.groups * batches, rest = items % p->threads;
         const double item =
-            filter_cycles(p, m) + (double)patches / (double)batches * patch_cycles(&p->b, m);
+            filter_cycles(p, m) + (double)patches / (double)batches * patch_cycles(p, m);
         const double together = 0.9 * (double)sn_min(p->threads, p->b.out_blocks);
         const double cycles =
             item * ((double)(items / p->threads) + (double)rest / (p->threads > 1 ? together : 1));
@@ -96,8 +102,9 @@ static bool cut(sn_conv_plan *p, size_t l2_bytes)
     const sn_conv_desc *d = &p->d;
     const int64_t m = d->winograd, n = m + 2, block = p->b.block, l2 = (int64_t)l2_bytes;
     const int64_t patches = patches_of(d);
-    p->rows = sn_ceil_div(d->out[1], m);
-    p->cols = sn_ceil_div(d->out[2], m);
+    p->inputs = p->b.in_blocks * d->kernel[0];
+    p->rows = patches_along(d, 1);
+    p->cols = patches_along(d, 2);
     const sn_variant v = sn_variant_of(d->variant);
     p->seg = sn_max(sn_ceil_div(patches, pick_batches(p, patches, l2_bytes)), 1);
     p->seg = sn_variant_length(&v, p->seg, sn_max(patches, 1));
@@ -114,9 +121,9 @@ static bool cut(sn_conv_plan *p, size_t l2_bytes)
     p->patch_pos = p->seg * block + SN_WINO_GAP;
     const int64_t filter = n * n * (block * block + SN_WINO_GAP) * p->chunk_blocks;
     const int64_t part = sn_max(l2 / 4 / (filter * (int64_t)sizeof(float)), 1);
-    p->part = sn_ceil_div(p->b.in_blocks, sn_ceil_div(p->b.in_blocks, part));
+    p->part = sn_ceil_div(p->inputs, sn_ceil_div(p->inputs, part));
     size_t floats;
-    if (!sn_size_mul((size_t)(p->b.in_blocks + p->chunk_blocks), (size_t)(n * n * p->patch_pos),
+    if (!sn_size_mul((size_t)(p->inputs + p->chunk_blocks), (size_t)(n * n * p->patch_pos),
                      &floats) ||
         floats > PTRDIFF_MAX / 8)
         return false;
@@ -131,7 +138,8 @@ int sn_conv_winograd_pick(const sn_conv_plan *p, size_t l2_bytes)
     if (!fits(d, b))
         return 0;
     const double pairs = (double)(b->groups * b->in_blocks * b->block * b->out_blocks);
-    const double direct = (double)d->n * taps_inside(d, 1) * taps_inside(d, 2) * pairs / 2;
+    const double taps = taps_inside(d, 0) * taps_inside(d, 1) * taps_inside(d, 2);
+    const double direct = (double)d->n * taps * pairs / 2;
     double least = direct * 0.85; /* what is gained should be worth the error */
     int best = 0;
     for (int m = 2; m <= 4; m += 2) {
@@ -142,7 +150,7 @@ int sn_conv_winograd_pick(const sn_conv_plan *p, size_t l2_bytes)
         if (!cut(&w, l2_bytes))
             continue;
         const double group =
-            (double)w.segs * filter_cycles(&w, m) + (double)patches_of(&w.d) * patch_cycles(b, m);
+            (double)w.segs * filter_cycles(&w, m) + (double)patches_of(&w.d) * patch_cycles(&w, m);
         const double cycles =
             (double)b->groups * group + (double)w.panel_bytes / SPACE_BYTES_A_CYCLE;
         if (cycles < least) {

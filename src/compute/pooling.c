@@ -90,6 +90,15 @@ static void plan_line(sn_pooling_plan *p)
         sn_carve_each(&p->workspace, (size_t)p->threads, bytes < 0 ? SIZE_MAX : (size_t)bytes);
 }
 
+/* A row of each tap of depth, before they are joined. */
+static void plan_slices(sn_pooling_plan *p)
+{
+    const sn_pooling_desc *d = &p->d;
+    const int64_t bytes = sn_count(d->kernel[0], d->out[2], d->block, sizeof(float));
+    p->bands =
+        sn_carve_each(&p->workspace, (size_t)p->threads, bytes < 0 ? SIZE_MAX : (size_t)bytes);
+}
+
 void sn_pooling_plan_make(sn_pooling_plan *p, const sn_pooling_desc *d, uint32_t cpu_flags,
                           int threads)
 {
@@ -116,6 +125,8 @@ void sn_pooling_plan_make(sn_pooling_plan *p, const sn_pooling_desc *d, uint32_t
         plan_line(p);
     else if (d->block && (d->x_half || d->y_half))
         plan_bands(p);
+    else if (d->block && d->kernel[0] > 1 && !p->whole)
+        plan_slices(p);
     p->name = d->block == 0            ? "pool_plain"
               : p->halves              ? p->k->half_maxpool_name
               : d->kind == SN_POOL_MAX ? p->k->f32_maxpool_name
@@ -145,9 +156,10 @@ static void call_kernel(const sn_pooling_plan *p, const sn_f32_pool *t)
         p->k->f32_avgpool(t);
 }
 
-/* Rows from … to-1 of one block of channels, which begin at y; line `first` of x is at x. */
+/* Rows from … to-1 of one slice of a block of channels, which begin at y; line `first` of x is at
+ * x. `scale`: of averages. */
 static void blocked_rows(const sn_pooling_plan *p, const float *x, int64_t first, float *y,
-                         int64_t from, int64_t to)
+                         int64_t from, int64_t to, float scale)
 {
     const sn_pooling_desc *d = &p->d;
     const int64_t block = d->block;
@@ -159,7 +171,7 @@ static void blocked_rows(const sn_pooling_plan *p, const float *x, int64_t first
         t.x = x;
         t.y = y;
         t.pixels = t.kh = 1;
-        t.kw = (size_t)(d->in[1] * d->in[2]);
+        t.kw = (size_t)(d->in[0] * d->in[1] * d->in[2]);
         t.scale = 1.0f / (float)t.kw;
         call_kernel(p, &t);
         return;
@@ -191,10 +203,46 @@ static void blocked_rows(const sn_pooling_plan *p, const float *x, int64_t first
             t.pixels = (size_t)n;
             t.kh = (size_t)(i1 - i0);
             t.kw = (size_t)(j1 - j0);
-            t.scale =
-                1.0f / (float)(d->include_pad ? sn_pooling_padded_taps(d, 1, row) * counted : taps);
+            const int64_t all = d->include_pad ? sn_pooling_padded_taps(d, 1, row) * counted : taps;
+            t.scale = scale / (float)all;
             call_kernel(p, &t);
         }
+    }
+}
+
+/* All slices of a block of channels. Those that a result reads are pooled one by one, a row each,
+ * and then joined; averages of slices have equal weights, as their windows do not differ. */
+static void blocked_volume(const sn_pooling_plan *p, const float *x, float *y, float *rows)
+{
+    const sn_pooling_desc *d = &p->d;
+    const int64_t line = d->out[2] * d->block, plane = d->in[1] * d->in[2] * d->block;
+    sn_f32_pool t = {.x = rows,
+                     .pixels = (size_t)d->out[2],
+                     .kw = 1,
+                     .block = d->block,
+                     .x_pixel = d->block,
+                     .x_kh = line};
+    for (int64_t at = 0; at < d->out[0] * d->out[1]; at++, y += line) {
+        const int64_t slice = at / d->out[1], row = at % d->out[1];
+        int64_t i0, i1;
+        sn_conv_taps(slice, d->stride[0], d->pad[0], d->dilation[0], d->kernel[0], d->in[0], &i0,
+                     &i1);
+        if (i0 == i1) { /* all of them are in the padding */
+            memset(y, 0, (size_t)line * sizeof(float));
+            continue;
+        }
+        const int64_t top = slice * d->stride[0] - d->pad[0];
+        const float part =
+            1.0f / (float)(d->include_pad ? sn_pooling_padded_taps(d, 0, slice) : i1 - i0);
+        for (int64_t i = i0; i < i1; i++)
+            blocked_rows(p, x + (top + i * d->dilation[0]) * plane, 0,
+                         i1 - i0 == 1 ? y : rows + (i - i0) * line, row, row + 1, part);
+        if (i1 - i0 == 1)
+            continue;
+        t.y = y;
+        t.kh = (size_t)(i1 - i0);
+        t.scale = 1.0f;
+        call_kernel(p, &t);
     }
 }
 
@@ -252,11 +300,17 @@ static void blocked_item(const pool_call *c, int64_t plane, int worker)
     const sn_pooling_plan *p = c->p;
     const sn_pooling_desc *d = &p->d;
     const int64_t line = d->in[2] * d->block, result = d->out[2] * d->block;
-    const int64_t in = plane * d->in[1] * line, out = plane * d->out[1] * result;
+    const int64_t in = plane * d->in[0] * d->in[1] * line;
+    const int64_t out = plane * d->out[0] * d->out[1] * result;
     const float *x = (const float *)(const void *)c->x + (d->x_half ? 0 : in);
     float *y = (float *)(void *)c->y + (d->y_half ? 0 : out);
     if (!d->x_half && !d->y_half) {
-        blocked_rows(p, x, 0, y, 0, d->out[1]);
+        if (p->whole || d->in[0] * d->out[0] * d->kernel[0] == 1)
+            blocked_rows(p, x, 0, y, 0, d->out[1], 1.0f);
+        else
+            blocked_volume(p, x, y,
+                           d->kernel[0] > 1 ? sn_pieces_at(c->workspace, p->bands, (size_t)worker)
+                                            : NULL);
         return;
     }
     const uint16_t *x_halves = (const uint16_t *)(const void *)c->x + (d->x_half ? in : 0);
@@ -281,7 +335,7 @@ static void blocked_item(const pool_call *c, int64_t plane, int worker)
         if (d->x_half)
             sn_halves_load(p->k, d->x_half, wide, x_halves + first * line, (size_t)(n * line));
         blocked_rows(p, d->x_half ? wide : x, d->x_half ? first : 0,
-                     d->y_half ? sums : y + from * result, from, to);
+                     d->y_half ? sums : y + from * result, from, to, 1.0f);
         if (d->y_half)
             sn_halves_store(p->k, d->y_half, y_halves + from * result, sums,
                             (size_t)((to - from) * result));

@@ -29,6 +29,7 @@ typedef enum sn_arrangement {
     SN_WEIGHTS_CONV_TILES,      /* blocks of output channels, in them runs of 64 bytes of x */
     SN_WEIGHTS_PANEL_TILES,     /* the same of a matrix */
     SN_WEIGHTS_CONV_ROWS,       /* output channels × what they read, the left side of a product */
+    SN_WEIGHTS_CONV_TURNED,     /* as CONV, of a transposed convolution: its last tap is first */
     SN_WEIGHTS_FOLD_ROWS,       /* the same of a transposed convolution, × input channels */
     SN_WEIGHTS_DEPTHWISE_QUADS, /* blocks of channels, in them rows of taps, four at a time */
     SN_WEIGHTS_SPARSE,          /* only blocks of 4 outputs × 1 k that are not zero, and their k */

@@ -203,7 +203,7 @@ typedef struct sn_f32_wino_in {
     const float *x;
     float *v;
     unsigned block;
-    ptrdiff_t x_row, v_pos; /* pixels of a row are `block` apart */
+    ptrdiff_t x_row, x_pixel, v_pos;
     int row_from, row_to, col_from, col_to;
 } sn_f32_wino_in;
 typedef void sn_f32_wino_in_fn(const sn_f32_wino_in *t);
@@ -211,7 +211,7 @@ typedef struct sn_f32_wino_out {
     const float *m, *bias, *z; /* bias and z may be NULL */
     float *y;
     unsigned block;
-    ptrdiff_t m_pos, y_row; /* of y and z */
+    ptrdiff_t m_pos, y_row, y_pixel; /* of y and z */
     int rows, cols;
     float lo, hi;
 } sn_f32_wino_out;

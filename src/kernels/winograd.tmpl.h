@@ -70,7 +70,8 @@ SN_INLINE sn_v wino_filter_at(const sn_v *g, const int step, const int i, const 
     return v_fma(v_set1(i == 3 ? 2 : -2), g[step], v_fma(v_set1(4), g[2 * step], g[0]));
 }
 
-SN_INLINE void wino_in(const sn_f32_wino_in *t, const int M)
+/* x_pixel: that of t, a constant where it is the usual one. */
+SN_INLINE void wino_in(const sn_f32_wino_in *t, const int M, const ptrdiff_t x_pixel)
 {
     const int N = M + 2;
     const bool whole = t->row_from == 0 && t->col_from == 0 && t->row_to == N && t->col_to == N;
@@ -78,14 +79,14 @@ SN_INLINE void wino_in(const sn_f32_wino_in *t, const int M)
         sn_v d[WINO_MAX * WINO_MAX], s[WINO_MAX * WINO_MAX], line[WINO_MAX];
         if (whole) {
             SN_UNROLL for (int i = 0; i < N * N; i++) d[i] =
-                v_load(t->x + i / N * t->x_row + i % N * SN_BLOCK + l);
+                v_load(t->x + i / N * t->x_row + i % N * x_pixel + l);
         } else {
             SN_UNROLL for (int i = 0; i < N; i++)
             {
                 const int to = i >= t->row_from && i < t->row_to ? t->col_to : 0;
                 const float *row = t->x + i * t->x_row + l;
                 SN_UNROLL for (int j = 0; j < N; j++) d[i * N + j] =
-                    j >= t->col_from && j < to ? v_load(row + j * SN_BLOCK) : v_zero();
+                    j >= t->col_from && j < to ? v_load(row + j * x_pixel) : v_zero();
             }
         }
         SN_UNROLL for (int j = 0; j < N; j++)
@@ -102,7 +103,7 @@ SN_INLINE void wino_in(const sn_f32_wino_in *t, const int M)
     }
 }
 
-SN_INLINE void wino_out(const sn_f32_wino_out *t, const int M)
+SN_INLINE void wino_out(const sn_f32_wino_out *t, const int M, const ptrdiff_t y_pixel)
 {
     const int N = M + 2;
     const sn_v lo = v_set1(t->lo), hi = v_set1(t->hi);
@@ -122,7 +123,7 @@ SN_INLINE void wino_out(const sn_f32_wino_out *t, const int M)
             wino_line_out(line, s + i * N, 1, M);
             SN_UNROLL for (int j = 0; j < M; j++)
             {
-                const ptrdiff_t at = i * t->y_row + j * SN_BLOCK + (ptrdiff_t)l;
+                const ptrdiff_t at = i * t->y_row + j * y_pixel + (ptrdiff_t)l;
                 if (j >= t->cols)
                     break;
                 sn_v v = v_add(line[j], bias);
@@ -152,11 +153,17 @@ SN_INLINE void wino_filter(float *u, const float *w, const int M)
 
 void SN_ISA(sn_f32_wino4_in)(const sn_f32_wino_in *t)
 {
-    wino_in(t, 4);
+    if (t->x_pixel == SN_BLOCK)
+        wino_in(t, 4, SN_BLOCK);
+    else
+        wino_in(t, 4, t->x_pixel);
 }
 void SN_ISA(sn_f32_wino4_out)(const sn_f32_wino_out *t)
 {
-    wino_out(t, 4);
+    if (t->y_pixel == SN_BLOCK)
+        wino_out(t, 4, SN_BLOCK);
+    else
+        wino_out(t, 4, t->y_pixel);
 }
 void SN_ISA(sn_f32_wino4_filter)(float *u, const float *w, unsigned block)
 {
@@ -165,11 +172,17 @@ void SN_ISA(sn_f32_wino4_filter)(float *u, const float *w, unsigned block)
 }
 void SN_ISA(sn_f32_wino2_in)(const sn_f32_wino_in *t)
 {
-    wino_in(t, 2);
+    if (t->x_pixel == SN_BLOCK)
+        wino_in(t, 2, SN_BLOCK);
+    else
+        wino_in(t, 2, t->x_pixel);
 }
 void SN_ISA(sn_f32_wino2_out)(const sn_f32_wino_out *t)
 {
-    wino_out(t, 2);
+    if (t->y_pixel == SN_BLOCK)
+        wino_out(t, 2, SN_BLOCK);
+    else
+        wino_out(t, 2, t->y_pixel);
 }
 void SN_ISA(sn_f32_wino2_filter)(float *u, const float *w, unsigned block)
 {

@@ -46,7 +46,7 @@ static void transform_in(const sn_f32_wino_in *t, int m)
         for (int i = 0; i < n; i++)
             for (int j = 0; j < n; j++)
                 x[i][j] = i >= t->row_from && i < t->row_to && j >= t->col_from && j < t->col_to
-                              ? t->x[i * t->x_row + j * (ptrdiff_t)t->block + l]
+                              ? t->x[i * t->x_row + j * t->x_pixel + l]
                               : 0.0f;
         both_sides(y, m == 4 ? in4 : in2, n, n, x);
         for (int i = 0; i < n; i++)
@@ -66,7 +66,7 @@ static void transform_out(const sn_f32_wino_out *t, int m)
         both_sides(y, m == 4 ? out4 : out2, m, n, x);
         for (int i = 0; i < t->rows; i++)
             for (int j = 0; j < t->cols; j++) {
-                const ptrdiff_t at = i * t->y_row + j * (ptrdiff_t)t->block + (ptrdiff_t)l;
+                const ptrdiff_t at = i * t->y_row + j * t->y_pixel + (ptrdiff_t)l;
                 float v = t->bias ? y[i][j] + t->bias[l] : y[i][j];
                 if (t->z)
                     v = v + t->z[at];

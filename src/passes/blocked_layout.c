@@ -58,8 +58,8 @@ static const sn_op_signature *signature_of(const sn_form_stage *s, const sn_node
     if (!op || (op->flags & (SN_OP_CONTROL | SN_OP_NONTENSOR)) || !n->n_in || !n->in[0].value ||
         !n->n_out || !n->out[0])
         return NULL;
-    const bool suited =
-        sn_op_blocks_suit(n->out[0]->fact.type.rank, s->env->precision, s->env->cpu_flags);
+    const bool plain_tiles = op->flags & SN_OP_PLAIN_TILES || n->out[0]->fact.type.rank > 4;
+    const bool suited = sn_op_blocks_suit(plain_tiles, s->env->precision, s->env->cpu_flags);
     const sn_op_signature *g = suited && op->in_blocks ? op->in_blocks(n, n->params, block) : NULL;
     *label = BLOCKED;
     if (g && suits(g, n, sn_value_is_image))

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lets 3×3 convolutions at stride 1 go Winograd's way, those over one channel (depthwise) excepted:
- * they have nothing to gain. Their weights stay as they are; whether that
- * way is taken, and with which tile, is decided when the size of the image is known
+/* Lets convolutions of 3×3 at stride 1, in any depth, go Winograd's way, those over one channel
+ * (depthwise) excepted: they have nothing to gain. Their weights stay as they are; whether that way
+ * is taken, and with which tile, is decided when the size of the image is known
  * (compute/conv_winograd_plan.c). */
 #include "passes/rewrite.h"
 
-static bool all_ones(const sn_node *n, const char *name)
+/* At every row and column? The stride of depth does not matter. */
+static bool is_dense(const sn_node *n)
 {
-    const sn_attr *a = sn_node_attr(n, name);
-    if (!a)
-        return true;
-    for (size_t i = 0; a->kind == SN_ATTR_INTS && i < a->n; i++)
-        if (a->ints[i] != 1)
-            return false;
-    return a->kind == SN_ATTR_INTS;
+    const sn_attr *a = sn_node_attr(n, "strides");
+    return !a || (a->kind == SN_ATTR_INTS && a->n >= 2 && a->ints[a->n - 2] == 1 &&
+                  a->ints[a->n - 1] == 1);
+}
+
+static bool is_filter(const sn_tensor *w)
+{
+    return (w->rank == 4 || w->rank == 5) && w->dims[1] > 1 && w->dims[w->rank - 2] == 3 &&
+           w->dims[w->rank - 1] == 3;
 }
 
 static bool is_candidate(const sn_node *n)
@@ -23,9 +26,7 @@ static bool is_candidate(const sn_node *n)
         return false;
     const sn_value *w = n->in[1].value;
     return sn_value_is_dtype(n->in[0].value, SONDE_DTYPE_F32) && sn_value_is_const(w) &&
-           sn_value_is_weight(w) && w->fact.data->rank == 4 && w->fact.data->dims[1] > 1 &&
-           w->fact.data->dims[2] == 3 && w->fact.data->dims[3] == 3 && all_ones(n, "strides") &&
-           all_ones(n, "dilations");
+           sn_value_is_weight(w) && is_filter(w->fact.data) && is_dense(n);
 }
 
 static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)

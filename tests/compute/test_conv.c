@@ -192,7 +192,8 @@ static void check(const sn_conv_desc *d, const level *lv, bool with_bias, int th
     /* Winograd mixes the pixels of a patch: what counts is the largest sum there is. */
     double top = 0;
     for (int64_t i = 0; d->winograd && i < d->n * d->oc * out; i++) {
-        const int64_t pixel = i % out, o[3] = {0, pixel / d->out[2], pixel % d->out[2]};
+        const int64_t pixel = i % out, row = pixel / d->out[2];
+        const int64_t o[3] = {row / d->out[1], row % d->out[1], pixel % d->out[2]};
         double scale;
         naive(d, x, w, bias, z, i / out / d->oc, i / out % d->oc, o, &scale);
         top = fmax(top, scale);
@@ -462,6 +463,44 @@ TEST(gates_are_factors_of_the_input_before_it_is_rounded)
     }
 }
 
+/* Most pixels miss taps, and few miss the same ones. */
+TEST(long_kernels_and_large_dilations_match_the_naive_sum)
+{
+    sn_allocator alloc;
+    sn_allocator_init_system(&alloc);
+    sn_pool *pool = NULL;
+    CHECK(sn_pool_create(&pool, 2, &alloc, NULL) == SONDE_OK);
+    for (const level *lv = levels(); lv->name; lv++) {
+        const unsigned block = sn_conv_block(lv->flags);
+        for (int i = 0; i < 60 && !test_errors; i++) {
+            sn_conv_desc d = unit;
+            int64_t pad_end[3] = {0};
+            d.variant = (unsigned)test_between(0, SN_VARIANTS);
+            d.groups = i % 3 ? 1 : 2;
+            d.c = d.groups == 1 ? test_between(1, 20) : d.groups * block;
+            d.oc = d.groups == 1 ? test_between(1, 40) : d.groups * block;
+            for (int a = i % 2 ? 1 : 2; a < 3; a++) { /* a line, or an image */
+                const bool dilated = i % 4 > 1;
+                d.in[a] = test_between(1, i % 2 ? 12 : 40);
+                d.kernel[a] = dilated ? 3 : test_between(5, i % 2 ? 7 : 40);
+                d.dilation[a] = dilated ? test_between(2, 20) : 1;
+                d.stride[a] = i % 5 ? 1 : test_between(1, 3);
+                d.pad[a] = test_between(0, d.kernel[a] * d.dilation[a] / 2);
+                pad_end[a] = test_between(0, d.kernel[a] * d.dilation[a] / 2);
+            }
+            d.act = random_act();
+            d.residual = test_rand() % 2;
+            d.packed = true;
+            d.w_dtype = weight_dtype(test_rand());
+            d.out_block = block;
+            d.in_block = i % 7 == 0 && d.groups == 1 ? 0 : block;
+            if (set_out(&d, pad_end))
+                check(&d, lv, test_rand() % 2, 2, i % 2 ? pool : NULL);
+        }
+    }
+    sn_pool_free(pool);
+}
+
 TEST(winograd_stays_within_its_bound_on_random_shapes)
 {
     sn_allocator alloc;
@@ -480,17 +519,20 @@ TEST(winograd_stays_within_its_bound_on_random_shapes)
             d.oc = d.groups == 1 ? test_between(1, 75) : d.groups * block * test_between(1, 3);
             for (int a = 1; a < 3; a++) {
                 d.kernel[a] = 3;
+                d.dilation[a] = i % 4 ? 1 : test_between(1, 5);
                 d.in[a] = test_between(1, 19);
-                d.pad[a] = test_between(0, 3);
-                pad_end[a] = test_between(0, 3);
+                d.pad[a] = test_between(0, 3 * d.dilation[a]);
+                pad_end[a] = test_between(0, 3 * d.dilation[a]);
             }
+            if (i % 5 == 1) /* a volume */
+                random_window(&d, 0, 4, 3, pad_end);
             d.act = random_act();
             d.residual = test_rand() % 2;
             d.packed = true;
             d.w_dtype = weight_dtype(test_rand());
             d.winograd = i % 2 ? 4 : 2;
             d.in_block = d.out_block = block;
-            if (set_out(&d, pad_end))
+            if (set_out(&d, pad_end) && d.dilation[1] <= d.out[1] && d.dilation[2] <= d.out[2])
                 check(&d, lv, test_rand() % 2, i % 2 + 1, i % 2 ? pool : NULL);
         }
     }

@@ -12,13 +12,15 @@ static void check_wino_in(const sn_kernel_row *row, const sn_kernel_row *ref)
         t.row_to = i % 3 ? n : (int)rnd((size_t)t.row_from, (size_t)n);
         t.col_from = i % 3 ? 0 : (int)rnd(0, (size_t)n);
         t.col_to = i % 3 ? n : (int)rnd((size_t)t.col_from, (size_t)n);
-        t.x_row = (ptrdiff_t)((rnd(0, 3) + (size_t)n) * block);
+        t.x_pixel = (ptrdiff_t)((i % 4 ? 1 : rnd(1, 3)) * block);
+        t.x_row = (ptrdiff_t)(rnd(0, 3) * block) + n * t.x_pixel;
         t.v_pos = (ptrdiff_t)(block + rnd(0, 40));
         /* Only the part inside may be read: the array is just that. */
-        const ptrdiff_t first = t.row_from * t.x_row + t.col_from * (ptrdiff_t)block;
+        const ptrdiff_t first = t.row_from * t.x_row + t.col_from * t.x_pixel;
         const bool empty = t.row_from == t.row_to || t.col_from == t.col_to;
         const size_t nx =
-            empty ? 0 : (size_t)((t.row_to - 1) * t.x_row + t.col_to * (ptrdiff_t)block - first);
+            empty ? 0
+                  : (size_t)((t.row_to - 1) * t.x_row + (t.col_to - 1) * t.x_pixel - first) + block;
         const size_t nv = (size_t)((n * n - 1) * t.v_pos) + block;
         guarded x = guard_floats(nx, i % 2);
         guarded got = guard_floats(nv, i % 2), want = guard_floats(nv, i % 2);
@@ -46,10 +48,11 @@ static void check_wino_out(const sn_kernel_row *row, const sn_kernel_row *ref)
         sn_f32_wino_out t = {.block = block, .lo = i % 2 ? -INFINITY : -1, .hi = 100};
         t.rows = (int)rnd(1, (size_t)m);
         t.cols = (int)rnd(1, (size_t)m);
-        t.y_row = (ptrdiff_t)((rnd(0, 3) + (size_t)t.cols) * block);
+        t.y_pixel = (ptrdiff_t)((i % 4 ? 1 : rnd(1, 3)) * block);
+        t.y_row = (ptrdiff_t)(rnd(0, 3) * block) + t.cols * t.y_pixel;
         t.m_pos = (ptrdiff_t)(block + rnd(0, 40));
         const size_t nm = (size_t)((n * n - 1) * t.m_pos) + block;
-        const size_t ny = (size_t)((t.rows - 1) * t.y_row) + (size_t)t.cols * block;
+        const size_t ny = (size_t)((t.rows - 1) * t.y_row + (t.cols - 1) * t.y_pixel) + block;
         guarded products = guard_floats(nm, i % 2), bias = guard_floats(block, i % 2);
         guarded z = guard_floats(ny, i % 2), scale = guard_floats(ny, i % 2);
         guarded got = guard_floats(ny, i % 2), want = guard_floats(ny, i % 2);

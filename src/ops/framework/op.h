@@ -276,9 +276,10 @@ enum {
         1 << 8, /* input 0 is copied as bytes: a constant may lie in its file misaligned */
     SN_OP_TILES = 1 << 9, /* it, or what passes make of it, may use tiles of AMX, which a process
                              has to ask for (sn_cpu_request) */
-    SN_OP_ELEMENTWISE = 1 << 10 /* has one output, each element of which is a function of the
+    SN_OP_ELEMENTWISE = 1 << 10, /* has one output, each element of which is a function of the
                                    elements that broadcasting puts in its place and of inputs with
                                    one element: where it lies and what is beside it do not matter */
+    SN_OP_PLAIN_TILES = 1 << 11  /* its tiles of bf16 are for plain images, not for blocks */
 };
 
 /* Of sn_op.in_half: output 0; and the operator only moves elements, so that its images are all

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ConvTranspose: the transposed convolution of compute/conv_transpose.h, in f32 or f64; in bf16
- * where that is asked for and its weights are constant. */
+ * where that is asked for and its weights are constant. f32 images in blocks of channels go by
+ * compute/conv_phases.h. */
 #include "compute/conv_transpose.h"
+#include "compute/conv_phases.h"
 #include "compute/split.h"
 #include "ops/shared/checks.h"
 #include "ops/shared/converted.h"
@@ -123,6 +125,12 @@ static sonde_status pack(sn_pack_request *r)
     const sn_fact *w = r->n_in > W ? r->in[W] : NULL;
     if (!w || !w->data || !sn_type_is_concrete(&w->type))
         return SONDE_OK;
+    if (r->in_block != 0) {
+        r->pack[W] = (uint8_t)sn_conv_phases_pack_id(w->type.dtype, w->type.dims, w->type.rank,
+                                                     p->groups, r->cpu_flags);
+        r->pack_arg[W] = p->groups;
+        return SONDE_OK;
+    }
     if (!sn_pack_by_tiles(r, W, -1)) {
         if (w->type.dtype == SONDE_DTYPE_F32) {
             r->pack[W] = (uint8_t)sn_gemm_pack_id(SONDE_DTYPE_F32, r->cpu_flags);
@@ -133,6 +141,76 @@ static sonde_status pack(sn_pack_request *r)
     r->pack[W] = (uint8_t)sn_conv_transpose_pack_id(sn_pack_dtype(r, W), w->type.dims, w->type.rank,
                                                     p->groups, r->cpu_flags);
     r->pack_arg[W] = p->groups;
+    return SONDE_OK;
+}
+
+static const sn_op_signature blocked = {
+    .in = {[X] = SN_PORT_SAME}, .out = SN_PORT_SAME, .native_cost = SN_COST_NEVER};
+
+/* Few channels would leave most of a block empty. */
+static const sn_op_signature *in_blocks(const sn_node *node, const void *params, int block)
+{
+    const transpose_params *p = params;
+    const sn_value *x = node->in[X].value, *w = node->in[W].value;
+    if (!x || !w || x->fact.type.dtype != SONDE_DTYPE_F32 || !w->fact.data ||
+        w->fact.type.dtype != SONDE_DTYPE_F32 || !sn_type_is_concrete(&w->fact.type))
+        return NULL;
+    const int64_t *d = w->fact.type.dims;
+    const int rank = w->fact.type.rank;
+    return rank >= 3 && d[0] >= block && 2 * d[1] * p->groups >= block &&
+                   sn_conv_phases_fit(d, rank, p->groups, p->window.strides, p->window.dilations,
+                                      (unsigned)block)
+               ? &blocked
+               : NULL;
+}
+
+typedef struct phases_bound {
+    sn_conv_phases plan;
+    sn_piece core;
+} phases_bound;
+
+static sonde_status run_phases(const sn_step *s, sn_frame *f)
+{
+    const phases_bound *k = s->bound;
+    sn_conv_phases_run(&k->plan, sn_in(s, f, X)->data, sn_in(s, f, W)->data,
+                       sn_has(s, B) ? sn_in(s, f, B)->data : NULL, sn_out(s, f, 0)->data,
+                       sn_piece_ptr(f, k->core), f->pool);
+    return SONDE_OK;
+}
+
+static sonde_status bind_phases(sn_bind *b)
+{
+    const transpose_params *r = b->params;
+    const sn_type *x = &b->in[X]->type, *w = &b->in[W]->type;
+    phases_bound *k = SN_NEW(b->arena, phases_bound);
+    if (!k)
+        return sn_fail_memory(b->err, sizeof *k);
+    sn_conv_phases_desc d = {
+        .n = x->dims[0], .c = x->dims[1], .oc = w->dims[1] * r->groups, .groups = r->groups};
+    for (int i = 0; i < 3; i++) {
+        const int at = i - (5 - x->rank); /* axis of the model */
+        sn_axis_window a = {.in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1};
+        if (at >= 0 && !axis_of(r, at, x->dims[at + 2], w->dims[at + 2], &a))
+            return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                                "the pads leave no elements in spatial dim %d", at);
+        d.in[i] = a.in;
+        d.out[i] = a.out;
+        d.kernel[i] = a.kernel;
+        d.stride[i] = a.stride;
+        d.dilation[i] = a.dilation;
+        d.pad[i] = a.pad;
+    }
+    const size_t n = sn_conv_phases_count(&d);
+    sn_conv_plan *plans = SN_NEW_N(b->arena, sn_conv_plan, n);
+    if (!plans)
+        return sn_fail_memory(b->err, n * sizeof *plans);
+    SN_TRY(sn_conv_phases_make(&k->plan, &d, plans, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads,
+                               b->err));
+    k->core = sn_carve_inner(&b->workspace, &k->plan.workspace);
+    b->bound = k;
+    b->run = run_phases;
+    b->kernel = k->plan.name;
+    b->flops = k->plan.flops;
     return SONDE_OK;
 }
 
@@ -172,6 +250,8 @@ static sonde_status describe(sn_bind *b, sn_conv_transpose_desc *d)
 
 static sonde_status bind(sn_bind *b)
 {
+    if (sn_fact_block(b->in[X]) != 0)
+        return bind_phases(b);
     transpose_bound *k = SN_NEW(b->arena, transpose_bound);
     const sn_dtype dtype = b->in[X]->type.dtype;
     sn_conv_transpose_desc d;
@@ -231,5 +311,7 @@ const sn_op sn_op_conv_transpose[] = {{.name = "ConvTranspose",
                                        .bind = bind,
                                        .run = run,
                                        .half = SN_HALF_IN_F32,
+                                       .flags = SN_OP_PLAIN_TILES,
+                                       .in_blocks = in_blocks,
                                        .types = SN_COMMON_FLOATS},
                                       {.name = NULL}};

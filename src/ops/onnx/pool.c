@@ -99,8 +99,7 @@ static const sn_op_signature *in_blocks(const sn_node *node, const void *params,
     const pool_params *p = params;
     const sn_value *x = node->in[0].value;
     (void)block;
-    if (!x || x->fact.type.dtype != SONDE_DTYPE_F32 || x->fact.type.rank != 4 ||
-        p->kind == SN_POOL_LP || (node->n_out > 1 && node->out[1]))
+    if (!x || !sn_value_is_image(x) || p->kind == SN_POOL_LP || (node->n_out > 1 && node->out[1]))
         return NULL;
     return p->global ? &global_pool : &sn_layout_follows;
 }
@@ -121,7 +120,7 @@ static uint32_t in_half(const sn_node *node, const void *params, sn_dtype half, 
     (void)params;
     (void)half;
     if (!x || !y || !sn_pack_has_image_tiles(cpu_flags) || sn_fact_block(&x->fact) == 0 ||
-        x->fact.type.dtype != SONDE_DTYPE_F32)
+        x->fact.type.dtype != SONDE_DTYPE_F32 || x->fact.type.rank != 4)
         return 0;
     return 1u | (sn_fact_block(&y->fact) ? SN_HALF_OUT : 0);
 }

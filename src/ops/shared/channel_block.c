@@ -9,7 +9,7 @@ unsigned sn_op_channel_block(uint32_t cpu_flags)
     return sn_conv_block(cpu_flags);
 }
 
-bool sn_op_blocks_suit(int rank, sonde_precision precision, uint32_t cpu_flags)
+bool sn_op_blocks_suit(bool plain_tiles, sonde_precision precision, uint32_t cpu_flags)
 {
-    return rank < 5 || precision != SONDE_PRECISION_BF16 || !sn_pack_has_tiles(cpu_flags);
+    return !plain_tiles || precision != SONDE_PRECISION_BF16 || !sn_pack_has_tiles(cpu_flags);
 }

@@ -10,8 +10,8 @@
 
 /* Channels of a block in the layout that convolutions are made for, on this CPU. */
 unsigned sn_op_channel_block(uint32_t cpu_flags);
-/* Do images of this rank gain by that layout? Not those with a depth, where tiles of bf16 are
- * faster on plain ones. */
-bool sn_op_blocks_suit(int rank, sonde_precision precision, uint32_t cpu_flags);
+/* Do images gain by that layout? `plain_tiles`: of operators whose tiles of bf16 are for plain
+ * images only, they do not where those are faster. */
+bool sn_op_blocks_suit(bool plain_tiles, sonde_precision precision, uint32_t cpu_flags);
 
 #endif
