@@ -133,8 +133,8 @@ sonde_status sn_recurrent_plan_make(sn_recurrent_plan *p, const sn_recurrent_des
     plan_steps(p, threads);
     if (!plan_workspace(p))
         return sn_fail(err, SONDE_LIMIT, "the sequences are too long");
-    p->flops = (uint64_t)d->dirs *
-               (p->from_x.flops + (uint64_t)d->seq * (p->from_h[0].flops + p->from_h[1].flops));
+    p->flops = (uint64_t)d->dirs * /* without the zeros that fill panels */
+               (p->from_x.flops + 2 * (uint64_t)rows * (uint64_t)wide * (uint64_t)d->hidden);
     if (p->step && !d->w_tiles) {
         snprintf(p->name, sizeof p->name, "%s",
                  d->cell == SN_CELL_LSTM ? p->k->f32_lstm_name : p->k->f32_gru_name);
