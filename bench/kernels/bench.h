@@ -26,6 +26,7 @@ typedef struct bench_gemm {
 typedef struct bench_conv {
     int64_t in, out, groups, image, kernel, stride;
     bool residual;
+    int64_t dilation;
 } bench_conv;
 
 typedef struct bench_attention {

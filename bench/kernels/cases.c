@@ -18,13 +18,16 @@ static const row rows[] = {
 #define BENCH_SPARSE(m, n, k, zeros, outputs, ks)                                                  \
     {NULL, NULL, {m, n, k, true, zeros, outputs, ks}, {0}, 1, {0}},
 #define BENCH_CONV(network, layer, in, out, groups, image, kernel, stride, count, residual)        \
-    {network, layer, {0}, {in, out, groups, image, kernel, stride, residual}, count, {0}},
+    {network, layer, {0}, {in, out, groups, image, kernel, stride, residual, 1}, count, {0}},
+#define BENCH_DILATED(network, layer, in, out, image, kernel, dilation, count)                     \
+    {network, layer, {0}, {in, out, 1, image, kernel, 1, false, dilation}, count, {0}},
 #define BENCH_ATTENTION(batch, heads, len, head, windows)                                          \
     {NULL, NULL, {0}, {0}, 1, {batch, heads, len, head, windows}},
 #include "cases.inc"
 #undef BENCH_GEMM
 #undef BENCH_SPARSE
 #undef BENCH_CONV
+#undef BENCH_DILATED
 #undef BENCH_ATTENTION
 };
 

@@ -74,7 +74,8 @@ static float *image(sn_dtype type, int64_t channels, int64_t pixels, unsigned bl
 static unsigned conv_format(const sn_conv_desc *d, const int64_t *dims, bool half, uint32_t flags,
                             int64_t *arg)
 {
-    *arg = half ? sn_conv_tiles_pack_arg(d->groups, d->in_block == 0, dims[3], 1) : d->groups;
+    *arg = half ? sn_conv_tiles_pack_arg(d->groups, d->in_block == 0, dims[3], d->dilation[2])
+                : d->groups;
     if (half)
         return sn_conv_tiles_pack_id(SONDE_DTYPE_BF16, dims, 4, d->groups, d->in_block,
                                      d->out_block, flags);
@@ -85,7 +86,8 @@ static sonde_status make_conv(work *w, const bench_setup *s, int threads, uint32
                               const bench_conv *c, int winograd, sonde_error *err)
 {
     const unsigned block = sn_conv_block(flags);
-    const int64_t pad = c->kernel / 2, out = (c->image + 2 * pad - c->kernel) / c->stride + 1;
+    const int64_t pad = c->kernel / 2 * c->dilation;
+    const int64_t out = (c->image + 2 * (c->kernel / 2) - c->kernel) / c->stride + 1;
     const sn_dtype half = s->type == SONDE_DTYPE_BF16 ? s->type : 0;
     sn_conv_desc d = {.n = 1,
                       .c = c->in,
@@ -95,7 +97,7 @@ static sonde_status make_conv(work *w, const bench_setup *s, int threads, uint32
                       .out = {1, out, out},
                       .kernel = {1, c->kernel, c->kernel},
                       .stride = {1, c->stride, c->stride},
-                      .dilation = {1, 1, 1},
+                      .dilation = {1, c->dilation, c->dilation},
                       .pad = {0, pad, pad},
                       .in_block = c->in < block ? 0 : block,
                       .out_block = block,

@@ -40,7 +40,8 @@ static sn_q8_desc product_of(const bench_gemm *g)
 
 static sn_q8_desc conv_of(const bench_conv *c)
 {
-    const int64_t pad = c->kernel / 2, out = (c->image + 2 * pad - c->kernel) / c->stride + 1;
+    const int64_t pad = c->kernel / 2 * c->dilation;
+    const int64_t out = (c->image + 2 * (c->kernel / 2) - c->kernel) / c->stride + 1;
     return (sn_q8_desc){.conv = {.n = 1,
                                  .c = c->in,
                                  .oc = c->out,
@@ -49,7 +50,7 @@ static sn_q8_desc conv_of(const bench_conv *c)
                                  .out = {1, out, out},
                                  .kernel = {1, c->kernel, c->kernel},
                                  .stride = {1, c->stride, c->stride},
-                                 .dilation = {1, 1, 1},
+                                 .dilation = {1, c->dilation, c->dilation},
                                  .pad = {0, pad, pad}},
                         .x_pitch = c->in,
                         .y_pitch = c->out,

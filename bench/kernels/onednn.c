@@ -159,11 +159,12 @@ static void *attributes(bool residual, bool relu)
 
 static void *conv_desc(const bench_conv *c, void *md[TENSORS])
 {
-    const int64_t pad = c->kernel / 2, to = (c->image + 2 * pad - c->kernel) / c->stride + 1;
+    const int64_t pad = c->kernel / 2 * c->dilation, step = c->dilation - 1;
+    const int64_t to = (c->image + 2 * (c->kernel / 2) - c->kernel) / c->stride + 1;
     const bool grouped = c->groups > 1;
     const dims x = {1, c->in, c->image, c->image}, y = {1, c->out, to, to}, bias = {c->out},
-               one = {1}, stride = {c->stride, c->stride}, dilation = {0}, pads = {pad, pad},
-               w = {c->out, c->in, c->kernel, c->kernel},
+               one = {1}, stride = {c->stride, c->stride}, dilation = {step, step},
+               pads = {pad, pad}, w = {c->out, c->in, c->kernel, c->kernel},
                wg = {c->groups, c->out / c->groups, c->in / c->groups, c->kernel, c->kernel};
     void *pd = NULL, *attr = attributes(c->residual, true);
     if (any_desc(&md[SRC], 4, x) && any_desc(&md[DST], 4, y) &&

@@ -70,6 +70,7 @@ void prepare_sn_f32_tile(bench_row *r)
     case SN_WEIGHTS_CONV_TILES:
     case SN_WEIGHTS_PANEL_TILES:
     case SN_WEIGHTS_CONV_ROWS:
+    case SN_WEIGHTS_CONV_TURNED:
     case SN_WEIGHTS_FOLD_ROWS:
     case SN_WEIGHTS_DEPTHWISE_QUADS:
     case SN_WEIGHTS_SPARSE:
