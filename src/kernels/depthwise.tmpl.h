@@ -79,10 +79,11 @@ SN_INLINE void depthwise_strip(const sn_f32_depthwise *t, ptrdiff_t row, ptrdiff
     }
     SN_UNROLL for (int k = 0; k < KEEP; k++) kept[k] = v_load(weights + k * SN_BLOCK);
     SN_UNROLL for (int k = 0; k < F * R; k++) acc[k] = bias;
-    for (ptrdiff_t p = 1 - F; p < cols; p++) {
+    ptrdiff_t col = ((1 - F) * S + last) * right + left;
+    for (ptrdiff_t p = 1 - F; p < cols; p++, col += S * right) {
         SN_UNROLL for (int s = 0; s < S; s++)
         {
-            const ptrdiff_t c = (p * S + last + s) * right + left;
+            const ptrdiff_t c = col + s * right;
             if ((size_t)c >= (size_t)in_cols)
                 continue;
             const float *w = weights;
