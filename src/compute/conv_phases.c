@@ -10,24 +10,6 @@
 #include "compute/packs.h"
 #include "compute/split.h"
 
-bool sn_conv_phases_fit(const int64_t *w, int rank, int64_t groups, const int64_t *strides,
-                        const int64_t *dilations, unsigned block)
-{
-    const int64_t b = block;
-    int64_t phases = 1;
-    if (rank < 3 || rank > 5 || groups < 1 || w[0] % groups != 0)
-        return false;
-    if (groups > 1 && (w[0] / groups % b != 0 || w[1] % b != 0))
-        return false;
-    for (int i = 0; i < rank - 2; i++) {
-        const int64_t stride = strides ? strides[i] : 1, dilation = dilations ? dilations[i] : 1;
-        if (w[i + 2] < 1 || stride > SN_CONV_MAX_PHASES || (stride > 1 && dilation > 1))
-            return false;
-        phases *= stride;
-    }
-    return phases <= SN_CONV_MAX_PHASES;
-}
-
 unsigned sn_conv_phases_pack_id(sn_dtype dtype, const int64_t *w, int rank, int64_t groups,
                                 uint32_t cpu_flags)
 {
