@@ -144,8 +144,8 @@ void sn_fold_add(const sn_fold *f, const void *columns, void *y)
 
 /* ------------------------------------------------------------------ position by position */
 /* A row of taps into each channel. `n` is a constant where rows are short. */
-static inline void add_taps(float *restrict y, int64_t plane, const float *restrict x,
-                            int64_t taps, int64_t channels, int64_t step, const int64_t n)
+static inline void add_taps(float *restrict y, int64_t plane, const float *restrict x, int64_t taps,
+                            int64_t channels, int64_t step, const int64_t n)
 {
     for (int64_t c = 0; c < channels; c++, y += plane, x += taps)
         for (int64_t k = 0; k < n; k++)
