@@ -292,5 +292,5 @@ def test_filters_of_few_outputs_are_computed_over_pixels(outputs, shape, window)
         first = session(proto).run(None, feeds)[0]
         assert np.abs(first - want).max() < 2e-5
         assert session(proto, threads=3).run(None, feeds)[0].tobytes() == first.tobytes()
-        if strides[0] == 1 and outputs <= 4:
+        if strides[0] == 1 and outputs <= 4 and len(window) < 3:
             assert any("pixels" in k for k in kernels(proto, feeds)), kernels(proto, feeds)

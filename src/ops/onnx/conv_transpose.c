@@ -167,12 +167,27 @@ static const sn_op_signature *in_blocks(const sn_node *node, const void *params,
 typedef struct phases_bound {
     sn_conv_phases plan;
     sn_piece core;
+    sn_packing packing; /* of weights that come as they are in the file; no format: they do not */
+    sn_piece packed;
 } phases_bound;
+
+static const void *packed_weights(const phases_bound *k, const sn_tensor *w, sn_frame *f)
+{
+    const sn_pack_format *format = k->packing.format;
+    if (!format)
+        return w->data;
+    sn_packing packing = k->packing;
+    packing.dims = w->dims;
+    void *packed = sn_piece_ptr(f, k->packed);
+    for (size_t unit = 0; unit < format->units(&packing); unit++)
+        format->pack(&packing, packed, w->data, unit);
+    return packed;
+}
 
 static sonde_status run_phases(const sn_step *s, sn_frame *f)
 {
     const phases_bound *k = s->bound;
-    sn_conv_phases_run(&k->plan, sn_in(s, f, X)->data, sn_in(s, f, W)->data,
+    sn_conv_phases_run(&k->plan, sn_in(s, f, X)->data, packed_weights(k, sn_in(s, f, W), f),
                        sn_has(s, B) ? sn_in(s, f, B)->data : NULL, sn_out(s, f, 0)->data,
                        sn_piece_ptr(f, k->core), f->pool);
     return SONDE_OK;
@@ -207,6 +222,15 @@ static sonde_status bind_phases(sn_bind *b)
     SN_TRY(sn_conv_phases_make(&k->plan, &d, plans, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads,
                                b->err));
     k->core = sn_carve_inner(&b->workspace, &k->plan.workspace);
+    if (!b->in[W]->pack) {
+        size_t bytes;
+        k->packing = (sn_packing){sn_pack_get(sn_conv_phases_pack_id(w->dtype, w->dims, w->rank,
+                                                                     r->groups, b->cpu_flags)),
+                                  w->dims, w->rank, r->groups, b->cpu_flags};
+        if (!k->packing.format || !k->packing.format->bytes(&k->packing, &bytes))
+            return sn_bind_fail(b, SONDE_LIMIT, "the weights are too large");
+        k->packed = sn_carve_bytes(&b->workspace, bytes);
+    }
     b->bound = k;
     b->run = run_phases;
     b->kernel = k->plan.name;
