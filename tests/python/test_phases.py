@@ -6,9 +6,8 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+import sonde
 from onnx import helper
-
-sonde = pytest.importorskip("sonde")
 
 
 def model_of(nodes, weights, x):

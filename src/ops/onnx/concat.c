@@ -4,7 +4,6 @@
  * move. */
 #include <string.h>
 
-#include "compute/channel_copy.h"
 #include "compute/packs.h"
 #include "ops/shared/data_movement.h"
 #include "ops/shared/layouts.h"
@@ -42,24 +41,6 @@ static extent extent_of(const sn_tensor *t)
     for (int i = 2; i < t->rank; i++)
         e.dims[2] *= t->dims[i];
     return e;
-}
-
-/* Channels of an image in blocks, between `whole` at channel `at` and all of `part`. */
-static void copy_channels(sn_tensor *y, const sn_tensor *x, int64_t at, bool into_whole,
-                          sn_pool *pool)
-{
-    sn_channel_copy c = {.images = y->dims[0],
-                         .pixels = 1,
-                         .block = sn_layout_block(y->layout),
-                         .x_channels = x->dims[1],
-                         .y_channels = y->dims[1],
-                         .from = into_whole ? 0 : at,
-                         .to = into_whole ? at : 0,
-                         .n = into_whole ? x->dims[1] : y->dims[1],
-                         .elem_bytes = sn_dtype_bytes(y->dtype)};
-    for (int i = 2; i < y->rank; i++)
-        c.pixels *= y->dims[i];
-    sn_channel_copy_run(&c, y->data, x->data, pool);
 }
 
 /* Copies between `dense` and the window of a tensor whose axis has `whole` entries, at `at`. */
@@ -250,7 +231,7 @@ static sonde_status run_concat(const sn_step *s, sn_frame *f)
         if (block && axis == 1) {
             apart = apart || (i + 1 < s->n_in && x->dims[1] % block);
             if (apart)
-                copy_channels(y, x, channel, true, f->pool);
+                sn_copy_channels(y, channel, x, 0, x->dims[1], f->pool);
             channel += x->dims[1];
             if (apart)
                 continue;
@@ -368,7 +349,7 @@ static sonde_status run_split(const sn_step *s, sn_frame *f)
         if (block && axis == 1) {
             if (y->dims[1] > x->dims[1] - at)
                 return sn_run_fail(s, f, "the parts are larger than the input");
-            copy_channels(y, x, at, false, f->pool);
+            sn_copy_channels(y, 0, x, at, y->dims[1], f->pool);
             at += y->dims[1];
             continue;
         }

@@ -4,7 +4,6 @@
  * or along other axes alone. */
 #include <string.h>
 
-#include "compute/channel_copy.h"
 #include "ops/shared/data_movement.h"
 #include "ops/shared/layouts.h"
 
@@ -162,21 +161,6 @@ static int physical_dims(const sn_tensor *t, int64_t *dims)
     return t->rank + 1;
 }
 
-static void copy_channels(sn_tensor *y, const sn_tensor *x, int64_t from, sn_pool *pool)
-{
-    sn_channel_copy c = {.images = y->dims[0],
-                         .pixels = 1,
-                         .block = sn_layout_block(y->layout),
-                         .x_channels = x->dims[1],
-                         .y_channels = y->dims[1],
-                         .from = from,
-                         .n = y->dims[1],
-                         .elem_bytes = sn_dtype_bytes(y->dtype)};
-    for (int i = 2; i < y->rank; i++)
-        c.pixels *= y->dims[i];
-    sn_channel_copy_run(&c, y->data, x->data, pool);
-}
-
 static sonde_status run_slice(const sn_step *s, sn_frame *f)
 {
     const slice_params *r = s->params;
@@ -235,7 +219,7 @@ static sonde_status run_slice(const sn_step *s, sn_frame *f)
     if (sn_tensor_count(y) == 0)
         return SONDE_OK;
     if (block && counts[1] != x->dims[1]) {
-        copy_channels(y, x, channel, f->pool);
+        sn_copy_channels(y, 0, x, channel, y->dims[1], f->pool);
         return SONDE_OK;
     }
     sn_copy c;

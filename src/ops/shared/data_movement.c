@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "compute/channel_copy.h"
+
 /* ------------------------------------------------------------------ infer */
 sonde_status sn_infer_input_type(sn_infer *c, uint32_t i, sn_input_type *t)
 {
@@ -146,4 +148,21 @@ sonde_status sn_run_copy(const sn_step *s, sn_frame *f, uint32_t o, const sn_ten
         return SONDE_OK;
     sn_copy_bytes(y->data, src->data, (size_t)n * sn_dtype_bytes(y->dtype), f->pool);
     return sn_run_own_strings(s, f, o);
+}
+
+void sn_copy_channels(sn_tensor *y, int64_t to, const sn_tensor *x, int64_t from, int64_t n,
+                      sn_pool *pool)
+{
+    sn_channel_copy c = {.images = y->dims[0],
+                         .pixels = 1,
+                         .block = sn_layout_block(y->layout),
+                         .x_channels = x->dims[1],
+                         .y_channels = y->dims[1],
+                         .from = from,
+                         .to = to,
+                         .n = n,
+                         .elem_bytes = sn_dtype_bytes(y->dtype)};
+    for (int i = 2; i < y->rank; i++)
+        c.pixels *= y->dims[i];
+    sn_channel_copy_run(&c, y->data, x->data, pool);
 }

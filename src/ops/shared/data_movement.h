@@ -54,4 +54,8 @@ sonde_status sn_run_own_strings(const sn_step *s, sn_frame *f, uint32_t o);
 /* Copies src into output o (same count), which may already be the same memory. */
 sonde_status sn_run_copy(const sn_step *s, sn_frame *f, uint32_t o, const sn_tensor *src);
 
+/* n channels of x, an image in blocks, from channel `from` on, become those of y from `to` on. */
+void sn_copy_channels(sn_tensor *y, int64_t to, const sn_tensor *x, int64_t from, int64_t n,
+                      sn_pool *pool);
+
 #endif
