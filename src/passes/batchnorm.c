@@ -25,25 +25,33 @@ bool sn_batchnorm_is_constant(const sn_node *bn, int64_t channels)
     return true;
 }
 
-static double param(const sn_node *bn, uint32_t i, int64_t c)
+/* Of `n` channels from `first` on. */
+static bool factors_of(const sn_node *bn, int64_t first, int64_t n, double *scale, double *shift)
 {
-    return (double)sn_read_f32(bn->in[i].value->fact.data, c);
+    enum { PIECE = 64, PARAMS = 4 };
+    const double epsilon = (double)sn_node_attr_float(bn, "epsilon", 1e-5f);
+    float gamma[PIECE], beta[PIECE], mean[PIECE], var[PIECE];
+    float *const part[PARAMS] = {gamma, beta, mean, var};
+    for (int64_t at = 0; at < n; at += PIECE) {
+        const int64_t count = n - at < PIECE ? n - at : PIECE;
+        for (uint32_t i = 0; i < PARAMS; i++)
+            sn_tensor_read(bn->in[i + 1].value->fact.data, first + at, count, part[i]);
+        for (int64_t c = 0; c < count; c++) {
+            if (!((double)var[c] + epsilon > 0.0))
+                return false;
+            scale[at + c] = (double)gamma[c] / sqrt((double)var[c] + epsilon);
+            shift[at + c] = (double)beta[c] - (double)mean[c] * scale[at + c];
+        }
+    }
+    return true;
 }
 
 bool sn_batchnorm_channel(const sn_node *bn, int64_t c, double *scale, double *shift)
 {
-    const double var = param(bn, 4, c) + (double)sn_node_attr_float(bn, "epsilon", 1e-5f);
-    if (!(var > 0.0))
-        return false;
-    *scale = param(bn, 1, c) / sqrt(var);
-    *shift = param(bn, 2, c) - param(bn, 3, c) * *scale;
-    return true;
+    return factors_of(bn, c, 1, scale, shift);
 }
 
 bool sn_batchnorm_factors(const sn_node *bn, int64_t channels, double *scale, double *shift)
 {
-    for (int64_t c = 0; c < channels; c++)
-        if (!sn_batchnorm_channel(bn, c, &scale[c], &shift[c]))
-            return false;
-    return true;
+    return factors_of(bn, 0, channels, scale, shift);
 }

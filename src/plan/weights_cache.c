@@ -12,7 +12,7 @@
 #include "base/map.h"
 
 /* Goes up when the file or a packed format changes its meaning. */
-static const char format_version[] = "sonde weights 2, " SONDE_VERSION_TEXT;
+static const char format_version[] = "sonde weights 3, " SONDE_VERSION_TEXT;
 static const char magic[8] = "SNWEIGHT";
 
 enum { PART = 1 << 20 }; /* bytes of the store under one checksum */
