@@ -132,6 +132,7 @@ typedef struct sn_conv_plan {
     bool post;          /* the activation is more than that */
     bool clear;         /* padding lanes have to be set to zero again */
     bool flat;          /* 1×1 at stride 1: all pixels are one row */
+    bool by_pixels;     /* direct: the one row, flat or of a sequence, is cut into segments */
     int64_t rows, cols; /* of the output, after flattening */
     /* Pixels run_from … run_to-1 of a row go in one kernel call, of which only the first and the
      * last may miss taps; of the others those that read the same taps. */
@@ -145,7 +146,7 @@ typedef struct sn_conv_plan {
     int64_t chunk_blocks, chunks; /* output blocks per kernel call, and how many such chunks */
     int64_t tiles;                /* of a run */
     int64_t part;                 /* input blocks at a time */
-    int64_t seg, segs;            /* rows (flat: pixels) per segment */
+    int64_t seg, segs;            /* rows (by_pixels: pixels) per segment */
     bool chunk_outer;             /* items: all segments of a chunk, else all chunks of a segment */
     /* Winograd: rows and cols are of patches, segments batches of them, of all images. Floats from
      * one position of transformed patches to the next. */

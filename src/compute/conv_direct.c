@@ -21,7 +21,7 @@ void sn_conv_finish(const sn_conv_plan *p, float *y, int64_t pixels, int64_t lan
 }
 
 typedef struct item {
-    int64_t image, group, chunk, from, to; /* rows, or pixels when flat */
+    int64_t image, group, chunk, from, to; /* rows, or pixels of the one row */
     bool last_use; /* the next item has other weights, which lie behind this one's */
 } item;
 
@@ -32,7 +32,7 @@ static item item_at(const sn_conv_plan *p, size_t index)
     const int64_t outer = p->chunk_outer ? p->chunks : p->segs;
     const int64_t a = i % inner, b = i / inner % outer, rest = i / inner / outer;
     const int64_t seg = p->chunk_outer ? a : b;
-    const int64_t end = p->flat ? p->cols : p->rows;
+    const int64_t end = p->by_pixels ? p->cols : p->rows;
     return (item){.image = rest / p->b.groups,
                   .group = rest % p->b.groups,
                   .chunk = p->chunk_outer ? b : a,
@@ -77,12 +77,19 @@ static void border(const sn_conv_plan *p, sn_f32_tile *t, const float *x, const 
     t->w = whole.w;
 }
 
-static void run_row(const sn_conv_plan *p, sn_f32_tile *t, const float *x, const float *z, float *y)
+/* Pixels [from, to) of a row. */
+static void run_row(const sn_conv_plan *p, sn_f32_tile *t, const float *x, const float *z, float *y,
+                    int64_t from, int64_t to)
 {
-    border(p, t, x, z, y, 0, p->run_from);
-    if (p->run_to > p->run_from)
-        call_tile(p, t, x, z, y, p->run_from, p->run_to - p->run_from, p->run_first, p->run_end);
-    border(p, t, x, z, y, p->run_to, p->cols);
+    const int64_t a = sn_max(from, p->run_from), b = sn_min(to, p->run_to);
+    if (a >= b) {
+        border(p, t, x, z, y, from, to);
+        return;
+    }
+    border(p, t, x, z, y, from, a);
+    call_tile(p, t, x, z, y, a, b - a, a == p->run_from ? p->run_first : 0,
+              b == p->run_to ? p->run_end : p->d.kernel[2]);
+    border(p, t, x, z, y, b, to);
 }
 
 /* All rows (or the one flat row) of an item for the input channels t speaks of. `next_size` floats
@@ -105,7 +112,9 @@ static void direct_rows(const sn_conv_plan *p, const item *it, sn_f32_tile *t, c
     const int64_t plane = d->in[1] * p->line;
     const int64_t slice = f->w_dims[1] * f->w_dims[2] * f->w_step[0] * t->w_ic * (int64_t)t->ic;
     const sn_f32_tile whole = *t;
-    for (int64_t row = it->from; row < it->to; row++) {
+    const item rows = p->by_pixels ? (item){.to = 1} : *it;
+    const int64_t left = p->by_pixels ? it->from : 0, right = p->by_pixels ? it->to : p->cols;
+    for (int64_t row = rows.from; row < rows.to; row++) {
         const int64_t above = row / d->out[1], oh = row % d->out[1];
         int64_t first, end, near, far; /* taps inside, of rows and of depth */
         sn_conv_taps(oh, d->stride[1], d->pad[1], d->dilation[1], d->kernel[1], d->in[1], &first,
@@ -118,7 +127,7 @@ static void direct_rows(const sn_conv_plan *p, const item *it, sn_f32_tile *t, c
         const int64_t at = (f->y_first[0] + above * f->y_step[0]) * f->y_dims[1] + f->y_first[1] +
                            oh * f->y_step[1];
         const int64_t to = (at * f->y_dims[2] + f->y_first[2]) * block;
-        const int64_t fetched = (row - it->from) * row_fetches;
+        const int64_t fetched = (row - rows.from) * row_fetches;
         t->w_next = w_next && fetched < next_size ? w_next + fetched : NULL;
         for (int64_t kd = near; kd < far; kd++) { /* sums of the slices before are in y */
             const int64_t depth = above * d->stride[0] - d->pad[0] + kd * d->dilation[0];
@@ -130,7 +139,7 @@ static void direct_rows(const sn_conv_plan *p, const item *it, sn_f32_tile *t, c
                     kd > near ? y + to
                     : z       ? z + to
                               : NULL,
-                    y + to);
+                    y + to, left, right);
         }
     }
 }
@@ -243,8 +252,8 @@ static void direct_item(const sn_conv_call *c, const item *it, int64_t out_pixel
     }
     if (!p->post && !p->clear)
         return;
-    const int64_t from = p->flat ? it->from : it->from * d->out[2];
-    const int64_t pixels = (p->flat ? it->to : it->to * d->out[2]) - from;
+    const int64_t from = p->by_pixels ? it->from : it->from * d->out[2];
+    const int64_t pixels = (p->by_pixels ? it->to : it->to * d->out[2]) - from;
     for (int64_t q = 0; q < blocks; q++) {
         sn_conv_finish(p, y + (q * out_pixels + from) * block, pixels, lanes - q * block);
     }

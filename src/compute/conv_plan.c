@@ -18,7 +18,7 @@
 
 enum {
     TASK_FLOPS = 1000000, /* below this a task is not worth handing out */
-    TASKS_PER_THREAD = 8,
+    TASKS_PER_THREAD = 16,
     FLOPS_A_BYTE = 8, /* a core does so many while a byte comes from beyond the first-level cache */
 };
 
@@ -74,8 +74,9 @@ static void plan_split(sn_conv_plan *p, int64_t outer, int64_t row_in_bytes, int
                        size_t l2_bytes)
 {
     const int64_t unit =
-        p->flat ? sn_max(tile_pixels(p), 1) : 1; /* segments are multiples of this */
-    const int64_t units = sn_max(sn_ceil_div(p->flat ? p->cols : p->rows, unit), 1);
+        p->by_pixels ? sn_max(tile_pixels(p), 1) : 1; /* segments are multiples of this */
+    const int64_t all = p->by_pixels ? p->cols : p->rows;
+    const int64_t units = sn_max(sn_ceil_div(all, unit), 1);
     const int64_t l2 = (int64_t)l2_bytes;
     const sn_variant v = sn_variant_of(p->d.variant);
     int64_t seg = units;
@@ -91,15 +92,14 @@ static void plan_split(sn_conv_plan *p, int64_t outer, int64_t row_in_bytes, int
                                     (double)d->oc * (double)(d->out[0] * d->out[1] * d->out[2]));
     const double work = fmax((double)p->flops, moved * FLOPS_A_BYTE);
     const int64_t by_flops = sn_max((int64_t)fmin(work / TASK_FLOPS + 0.5, 1e6), 1);
-    const int64_t wanted =
-        p->threads == 1 ? 1 : sn_min((int64_t)p->threads * TASKS_PER_THREAD, by_flops);
+    const int64_t wanted = sn_task_count(by_flops, p->threads, TASKS_PER_THREAD);
     const int64_t others = sn_max(outer * p->chunks, 1);
     if (others * sn_ceil_div(units, seg) < wanted)
         seg = sn_max(units / sn_ceil_div(wanted, others), 1);
     seg = sn_variant_length(&v, seg, units);
     p->segs = sn_ceil_div(units, seg);
     p->seg = sn_ceil_div(units, p->segs) * unit; /* even segments */
-    p->segs = sn_max(sn_ceil_div(p->flat ? p->cols : p->rows, p->seg), 1);
+    p->segs = sn_max(sn_ceil_div(all, p->seg), 1);
     p->items = (size_t)(outer * p->chunks * p->segs);
     p->tasks = (size_t)sn_min((int64_t)p->items, sn_max(v.coarse ? wanted / 4 : wanted, 1));
 }
@@ -124,6 +124,7 @@ static sonde_status plan_direct(sn_conv_plan *p, size_t l2_bytes, sonde_error *e
         p->flat = p->flat && d->kernel[i] == 1 && d->stride[i] == 1 && d->pad[i] == 0 &&
                   d->out[i] == d->in[i] && p->phase.y_step[i] == 1;
     p->rows = p->flat ? 1 : d->out[0] * d->out[1];
+    p->by_pixels = p->rows == 1;
     p->cols = p->flat ? d->out[0] * d->out[1] * d->out[2] : d->out[2];
     p->tile = plain ? p->k->f32_conv_any : p->k->f32_conv;
     const sn_variant v = sn_variant_of(d->variant);
@@ -144,9 +145,9 @@ static sonde_status plan_direct(sn_conv_plan *p, size_t l2_bytes, sonde_error *e
     const int64_t block_bytes = p->chunk_blocks * p->b.channels * taps * b * 4;
     const int64_t part = sn_max((int64_t)l2_bytes / 8 / sn_max(block_bytes, 1), 1);
     p->part = sn_ceil_div(p->b.in_blocks, sn_ceil_div(p->b.in_blocks, part));
-    const int64_t row_in_bytes =
-        p->flat ? p->b.in * 4 : p->b.in * d->in[2] * 4 * sn_min(d->stride[1], d->in[1]);
-    plan_split(p, d->n * p->b.groups, row_in_bytes, weight_bytes, l2_bytes);
+    const int64_t unit_in_bytes = p->b.in * 4 * (p->by_pixels ? d->stride[2] : d->in[2]) *
+                                  sn_min(d->stride[1], d->in[1]); /* of a pixel, or of a row */
+    plan_split(p, d->n * p->b.groups, unit_in_bytes, weight_bytes, l2_bytes);
     char deep[16] = "";
     if (d->kernel[0] > 1)
         snprintf(deep, sizeof deep, "%dx", (int)d->kernel[0]);

@@ -98,7 +98,7 @@ static void plan_groups(sn_conv_plan *p, size_t l2_bytes)
     s->vectors = sn_ceil_div(all, s->groups);
     s->chunks = sn_ceil_div(d->oc, CHUNK);
     const int64_t want =
-        sn_min((int64_t)p->threads * TASKS_PER_THREAD, (int64_t)(p->flops / TASK_FLOPS) + 1);
+        sn_task_count((int64_t)(p->flops / TASK_FLOPS) + 1, p->threads, TASKS_PER_THREAD);
     const int64_t others = sn_max(s->images * s->groups, 1);
     s->parts = p->threads == 1 ? 1 : sn_max(sn_min(s->chunks, sn_ceil_div(want, others)), 1);
 }

@@ -20,7 +20,7 @@
 
 enum {
     TASK_FLOPS = 500000, /* below this a task is not worth handing out */
-    TASKS_PER_THREAD = 8,
+    TASKS_PER_THREAD = 16,
     FEW_ROWS = 12,      /* up to here packing B costs more than it saves */
     SMALL_B = 32 << 10, /* bytes: such a B stays in the first-level cache as it is */
     PART = 1024,        /* of k at a time: that many rows of a chunk's panels stay near */
@@ -47,8 +47,7 @@ static void plan_split(sn_gemm_plan *p, size_t l2_bytes)
     }
     int64_t seg = sn_max(sn_min(units, (int64_t)l2_bytes / 4 / (p->part * 4 * tile)), 1);
     const int64_t by_flops = sn_max((int64_t)((p->flops + TASK_FLOPS / 2) / TASK_FLOPS), 1);
-    const int64_t wanted =
-        p->threads == 1 ? 1 : sn_min((int64_t)p->threads * TASKS_PER_THREAD, by_flops);
+    const int64_t wanted = sn_task_count(by_flops, p->threads, TASKS_PER_THREAD);
     const int64_t others = sn_max(p->batches * p->chunks, 1);
     if (others * sn_ceil_div(units, seg) < wanted)
         seg = sn_max(units / sn_ceil_div(wanted, others), 1);

@@ -97,7 +97,7 @@ static void plan_groups(sn_gemm_plan *p, size_t l2_bytes)
     s->groups = sn_max(sn_ceil_div(all, most), 1);
     s->vectors = sn_ceil_div(all, s->groups);
     const int64_t want =
-        sn_min((int64_t)p->threads * TASKS_PER_THREAD, (int64_t)(p->flops / TASK_FLOPS) + 1);
+        sn_task_count((int64_t)(p->flops / TASK_FLOPS) + 1, p->threads, TASKS_PER_THREAD);
     const int64_t by_rows = sn_max(p->batches * s->groups, 1);
     s->column_parts = p->threads == 1 ? 1 : sn_min(s->chunks, sn_ceil_div(want, by_rows));
 }

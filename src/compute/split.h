@@ -57,6 +57,14 @@ static inline int64_t sn_unit_parts(int64_t n, int64_t want, int64_t threads)
     return sn_max(sn_min(n, sn_min(want, sn_max(n / FEW, threads))), 1);
 }
 
+/* How many tasks, for work that is worth `by_work` of them: as many for each thread. */
+static inline int64_t sn_task_count(int64_t by_work, int threads, int64_t most_each)
+{
+    if (threads <= 1 || by_work <= 1)
+        return 1;
+    return sn_min(sn_ceil_div(by_work, threads), most_each) * threads;
+}
+
 /* Where part k of n things cut into `parts` even ranges begins; k = parts gives n. */
 static inline size_t sn_split(size_t n, size_t parts, size_t k)
 {

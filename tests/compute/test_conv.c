@@ -233,6 +233,48 @@ TEST(long_kernels_and_large_dilations_match_the_naive_sum)
     sn_pool_free(pool);
 }
 
+/* Segments begin and end at pixels of all kinds: with all taps, without the first, the last. */
+TEST(long_sequences_are_cut_into_segments_and_match_the_naive_sum)
+{
+    sn_allocator alloc;
+    sn_allocator_init_system(&alloc);
+    sn_pool *pool = NULL;
+    CHECK(sn_pool_create(&pool, 3, &alloc, NULL) == SONDE_OK);
+    for (const level *lv = levels(); lv->name; lv++) {
+        const unsigned block = sn_conv_block(lv->flags);
+        int cut = 0;
+        for (int i = 0; i < 16 && !test_errors; i++) {
+            sn_conv_desc d = unit;
+            int64_t pad_end[3] = {0};
+            d.variant = (unsigned)test_between(0, SN_VARIANTS);
+            d.groups = i % 3 ? 1 : 2;
+            d.c = d.groups == 1 ? test_between(1, i % 4 ? 40 : 12) : d.groups * block;
+            d.oc = d.groups == 1 ? test_between(1, i % 4 ? 40 : 12) : d.groups * block;
+            d.in[2] = test_between(150, 300);
+            d.kernel[2] = i % 4 ? test_between(2, 4) : test_between(20, 60);
+            d.dilation[2] = i % 4 == 1 ? test_between(2, 150) : 1;
+            d.stride[2] = i % 5 ? 1 : test_between(1, 3);
+            d.pad[2] = test_between(0, d.kernel[2] * d.dilation[2] / 2);
+            pad_end[2] = test_between(0, d.kernel[2] * d.dilation[2] / 2);
+            d.act = random_act();
+            d.residual = test_rand() % 2;
+            d.packed = true;
+            d.w_dtype = weight_dtype(test_rand());
+            d.out_block = block;
+            d.in_block = i % 7 == 0 && d.groups == 1 ? 0 : block;
+            if (!set_out(&d, pad_end))
+                continue;
+            sn_conv_plan p;
+            sonde_error err = {0};
+            CHECK_OK(sn_conv_plan_make(&p, &d, lv->flags, 1 << 16, 3, &err));
+            cut += p.kind == SN_CONV_DIRECT && p.segs > 1;
+            check(&d, lv, test_rand() % 2, 3, pool);
+        }
+        CHECK_MSG(cut > 3 || test_errors, "%s: %d", lv->name, cut);
+    }
+    sn_pool_free(pool);
+}
+
 TEST(winograd_stays_within_its_bound_on_random_shapes)
 {
     sn_allocator alloc;
