@@ -42,6 +42,31 @@ void prepare_sn_f16_split(bench_row *r)
     prepare_flat(r, call_sn_f16_split);
 }
 
+static void call_sn_f16_halves(bench_row *r)
+{
+    uint16_t *y = r->y;
+    ((sn_f16_halves_fn *)r->row->fn)(y, y + r->n, r->x, r->n, 1.0f);
+}
+
+void prepare_sn_f16_halves(bench_row *r)
+{
+    prepare_flat(r, call_sn_f16_halves);
+    r->bytes = (double)(r->n * 2 * sizeof(float));
+}
+
+static void call_sn_f32_rescale(bench_row *r)
+{
+    const float one = 1.0f;
+    ((sn_f32_rescale_fn *)r->row->fn)(r->y, 0, 1, r->n, &one, 0, r->x, r->w);
+}
+
+void prepare_sn_f32_rescale(bench_row *r)
+{
+    prepare_flat(r, call_sn_f32_rescale);
+    r->w = floats(r, r->n);
+    r->bytes = (double)(r->n * 4 * sizeof(float));
+}
+
 void prepare_sn_bf16_pairs(bench_row *r)
 {
     prepare_flat(r, call_sn_bf16_pairs);

@@ -95,13 +95,16 @@ sonde_status sn_gemm_plan_make(sn_gemm_plan *p, const sn_gemm_desc *d, uint32_t 
         p->hi = INFINITY;
     }
     p->cpu_flags = cpu_flags;
-    const bool in_f16 = d->f16 && sn_pack_has_f16_tiles(cpu_flags);
+    const bool in_halves = d->packed && d->tiles && d->b_dtype == SONDE_DTYPE_F32;
+    const bool in_f16 = in_halves || (d->f16 && sn_pack_has_f16_tiles(cpu_flags));
     p->arithmetic =
         d->tiles ? sn_tiles_arithmetic(d->b_dtype, in_f16) : SN_SLOT_ARITHMETIC(f32_gemm);
     if (d->tiles) {
         p->panels = sn_ceil_div(d->n, SN_ROWS_TILE);
         snprintf(p->name, sizeof p->name, "%s_gemm%s",
-                 d->packed && d->b_dtype == SONDE_DTYPE_F16 ? "f16" : "bf16",
+                 in_halves                                    ? "f32"
+                 : d->packed && d->b_dtype == SONDE_DTYPE_F16 ? "f16"
+                                                              : "bf16",
                  strrchr(in_f16 ? p->k->f16_rows_name : p->k->bf16_rows_name, '_'));
         p->items = (size_t)(p->batches * p->panels);
         return sn_gemm_tiles_plan(p, l2_bytes) && !p->workspace.overflow

@@ -47,6 +47,7 @@ typedef struct sn_gemm_tiles {
     int64_t kernel_steps; /* that the kernel does for them */
     bool f16;             /* B is f16, and A is rounded to it */
     bool split;           /* B is f16, A the sum of two bf16 */
+    bool halves;          /* A and B are f32, sums of two f16 (tiles.h) */
     int64_t rows, parts;  /* of a task; tasks of a batch */
     int64_t chunks, column_parts;
     bool shared; /* A is rounded once for all tasks */
@@ -98,9 +99,11 @@ typedef struct sn_gemm_plan {
 } sn_gemm_plan;
 
 unsigned sn_gemm_pack_id(sn_dtype dtype, uint32_t cpu_flags);
-unsigned sn_gemm_tiles_pack_id(sn_dtype dtype, uint32_t cpu_flags); /* of F16 or BF16 */
+unsigned sn_gemm_tiles_pack_id(sn_dtype dtype, uint32_t cpu_flags); /* of F32, F16 or BF16 */
 /* Floats of one packed B. */
 size_t sn_gemm_packed_floats(int64_t n, int64_t k, unsigned block);
+/* Bytes of a panel of f32 in two halves. */
+size_t sn_gemm_halves_panel(int64_t k);
 /* The same in tiles of bf16; -1: too many. */
 int64_t sn_gemm_tiles_floats(int64_t n, int64_t k);
 /* Is a product of f32 whose B is not packed faster in bf16, with all that has to be rounded? */

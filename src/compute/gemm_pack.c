@@ -9,6 +9,7 @@
 #include "compute/gemm.h"
 #include "compute/packs.h"
 #include "compute/split.h"
+#include "compute/tiles.h"
 
 size_t sn_gemm_packed_floats(int64_t n, int64_t k, unsigned block)
 {
@@ -248,3 +249,86 @@ static bool tile_source(const sn_packing *p, size_t unit, int64_t *first, int64_
                                                            .joins = panels_join};
 TILES(BF16, bf16)
 TILES(F16, f16)
+
+/* ------------------------------------------------------------------ tiles of f32 in two halves */
+/* The same with f32 as the sum of two f16 (tiles.h): every step is two, high parts before low ones.
+ * All numbers of a panel are multiplied by a power of two before; what undoes that stands behind
+ * them, once for each column: [matrix][panel]([k / 32][2][16][column][2], [16] f32). */
+enum { HALVES_STEP = 2 * SN_ROWS_WEIGHTS };
+
+size_t sn_gemm_halves_panel(int64_t k)
+{
+    return (size_t)sn_ceil_div(k, STEP) * HALVES_STEP + SN_ROWS_TILE * sizeof(float);
+}
+
+static bool halves_bytes(const sn_packing *p, size_t *bytes)
+{
+    size_t steps, tail;
+    if (!tile_bytes(p, &steps) || !sn_size_mul(steps, 2, bytes))
+        return false;
+    return sn_size_mul(tile_units(p), SN_ROWS_TILE * sizeof(float), &tail) &&
+           sn_size_add(*bytes, tail, bytes) && *bytes <= PTRDIFF_MAX;
+}
+
+/* Numbers of a panel from row `row` on, one step of them, as [row][column], zeros behind the last.
+ */
+static void gather_step(const sn_packing *p, const panels *m, const uint8_t *from, int64_t row,
+                        int64_t col, float *to)
+{
+    const int64_t rows = sn_min(STEP, m->k - row), lanes = sn_min(m->block, m->n - col);
+    memset(to + rows * m->block, 0, (size_t)((STEP - rows) * m->block) * sizeof *to);
+    if (p->arg > 0) {
+        sn_pack_lanes(p, to, from + (size_t)(col * m->k + row) * sizeof *to, (size_t)rows,
+                      (unsigned)lanes, (size_t)m->k);
+        return;
+    }
+    for (int64_t i = 0; i < rows; i++) {
+        memset(to + i * m->block + lanes, 0, (size_t)(m->block - lanes) * sizeof *to);
+        memcpy(to + i * m->block, from + (size_t)((row + i) * m->n + col) * sizeof *to,
+               (size_t)lanes * sizeof *to);
+    }
+}
+
+static void pack_halves(const sn_packing *p, void *dst, const void *src, size_t unit)
+{
+    enum { KR = 2, N = STEP * SN_ROWS_TILE };
+    const panels m = panels_of(p);
+    const sn_kernels *k = sn_kernels_get(p->cpu_flags);
+    const int64_t per_matrix = sn_ceil_div(m.n, m.block), steps = sn_ceil_div(m.k, STEP);
+    const int64_t matrix = (int64_t)unit / per_matrix, col = (int64_t)unit % per_matrix * m.block;
+    const uint8_t *from = (const uint8_t *)src + (size_t)(matrix * m.n * m.k) * sizeof(float);
+    uint8_t *panel = (uint8_t *)dst + unit * sn_gemm_halves_panel(m.k);
+    float some[N], top = 0, back;
+    uint16_t part[2][N];
+    for (int64_t s = 0; s < steps; s++) {
+        gather_step(p, &m, from, s * STEP, col, some);
+        top = sn_halves_top(top, k->f32_rowmax(some, N), k->f32_rowmin(some, N));
+    }
+    const float scale = sn_halves_scale(top, &back);
+    for (int64_t s = 0; s < steps; s++) {
+        gather_step(p, &m, from, s * STEP, col, some);
+        k->f16_halves(part[0], part[1], some, N, scale);
+        for (int h = 0; h < 2; h++) { /* rows become neighbours, two by two */
+            uint16_t *to = (uint16_t *)(void *)(panel + s * HALVES_STEP + h * SN_ROWS_WEIGHTS);
+            for (int64_t i = 0; i < STEP; i += KR)
+                for (int64_t l = 0; l < SN_ROWS_TILE; l++) {
+                    to[i * SN_ROWS_TILE + l * KR] = part[h][i * SN_ROWS_TILE + l];
+                    to[i * SN_ROWS_TILE + l * KR + 1] = part[h][(i + 1) * SN_ROWS_TILE + l];
+                }
+        }
+    }
+    float *tail = (float *)(void *)(panel + steps * HALVES_STEP);
+    for (int l = 0; l < SN_ROWS_TILE; l++)
+        tail[l] = back;
+}
+
+const sn_pack_format sn_pack_f32_panel_tiles16 = {.name = "f32_panel_tiles16",
+                                                  .arrangement = SN_WEIGHTS_PANEL_TILES,
+                                                  .dtype = SONDE_DTYPE_F32,
+                                                  .block = 16,
+                                                  .kr = 2,
+                                                  .bytes = halves_bytes,
+                                                  .units = tile_units,
+                                                  .pack = pack_halves,
+                                                  .source = tile_source,
+                                                  .joins = panels_join};

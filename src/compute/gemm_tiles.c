@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products in bf16 by tiles (kernels/signatures.h, bf16_rows): A is rounded to bf16, B was
  * when it was packed with the weights, or is before anything else; sums are f32. A B of f16 is
- * split in two, and so is A (tiles.h). A is rounded once, for all columns, if there is room for all
- * of it; long ones are rounded part by part. A task is some rows times some chunks of columns. */
+ * split in two, and so is A (tiles.h); a B of f32 was split when it was packed, and A is, into two
+ * halves of f16, with the factor that undoes their scale behind each row. A is rounded once, for
+ * all columns, if there is room for all of it; long ones are rounded part by part. A task is some
+ * rows times some chunks of columns. */
 #include "compute/gemm_tiles.h"
 
 #include <math.h>
@@ -46,6 +48,12 @@ bool sn_gemm_tiles_pay(const sn_gemm_desc *d)
            sn_count(d->m, d->n, d->k, 1) >= LEAST_WORK;
 }
 
+static int64_t panel_bytes(const sn_gemm_plan *p)
+{
+    return p->tiles.halves ? (int64_t)sn_gemm_halves_panel(p->d.k)
+                           : p->tiles.steps * SN_ROWS_WEIGHTS;
+}
+
 bool sn_gemm_tiles_plan(sn_gemm_plan *p, size_t l2_bytes)
 {
     const sn_gemm_desc *d = &p->d;
@@ -54,8 +62,10 @@ bool sn_gemm_tiles_plan(sn_gemm_plan *p, size_t l2_bytes)
     const bool f16 = d->packed && d->b_dtype == SONDE_DTYPE_F16;
     t->f16 = f16 && d->f16 && sn_pack_has_f16_tiles(p->cpu_flags);
     t->split = f16 && !t->f16;
-    t->kernel_steps = t->steps * (t->split ? SN_SPLIT_STEPS : 1);
-    t->pitch = sn_tiles_row_bytes(t->steps * (t->split ? 2 : 1) * NUMBERS);
+    t->halves = d->packed && d->b_dtype == SONDE_DTYPE_F32;
+    const bool two = t->split || t->halves;
+    t->kernel_steps = t->steps * (two ? SN_SPLIT_STEPS : 1);
+    t->pitch = sn_tiles_row_bytes((t->steps * (two ? 2 : 1) + t->halves) * NUMBERS);
     t->chunks = sn_ceil_div(p->panels, CHUNK);
     const int64_t wanted = p->threads > 1 ? 4 * (int64_t)p->threads : 1;
     const int64_t all = sn_count(p->batches, sn_ceil_div(d->m, ROWS) * ROWS, t->pitch, 1);
@@ -64,7 +74,7 @@ bool sn_gemm_tiles_plan(sn_gemm_plan *p, size_t l2_bytes)
     t->shared = d->a_rows || all <= SHARED_BYTES;
     int64_t rows = sn_max((int64_t)(l2_bytes / 2) / t->pitch / ROWS, 1) * ROWS;
     rows = sn_max(sn_min(rows, sn_ceil_div(d->m, ROWS) * ROWS), ROWS); /* there may be none */
-    const int64_t weights = p->panels * t->steps * SN_ROWS_WEIGHTS;
+    const int64_t weights = p->panels * panel_bytes(p);
     if (sn_cut_rows(t->shared ? 0 : d->m * t->pitch, weights, l2_bytes) &&
         p->batches * sn_ceil_div(d->m, rows) < wanted && d->m > rows / 2)
         rows = sn_max(sn_ceil_div(sn_ceil_div(d->m * p->batches, wanted), ROWS), 2) * ROWS;
@@ -76,7 +86,7 @@ bool sn_gemm_tiles_plan(sn_gemm_plan *p, size_t l2_bytes)
             ? sn_unit_parts(t->chunks, sn_ceil_div(wanted, sn_max(others, 1)), p->threads)
             : 1;
     const int64_t columns = t->chunks * CHUNK * SN_ROWS_TILE;
-    p->tiles_at = sn_carve(&p->workspace, t->kernel_steps, sizeof(ptrdiff_t));
+    p->tiles_at = sn_carve(&p->workspace, 2 * t->kernel_steps, sizeof(ptrdiff_t));
     p->tiles_start = sn_carve(&p->workspace, columns, sizeof(float));
     p->tiles_sums =
         sn_carve_each(&p->workspace, (size_t)p->threads, 2 * GROUP_SUMS * sizeof(float));
@@ -99,11 +109,50 @@ bool sn_gemm_tiles_plan(sn_gemm_plan *p, size_t l2_bytes)
 typedef struct tiles_call {
     const sn_gemm_plan *p;
     const sn_gemm_operands *o;
-    const uint8_t *b; /* in tiles */
-    const ptrdiff_t *at;
+    const uint8_t *b;           /* in tiles */
+    const ptrdiff_t *at, *w_at; /* of the steps of x; of B, or NULL */
     const float *start;
     void *workspace;
 } tiles_call;
+
+/* n numbers of row `row` of A, or of its column, from number `from` on; `room` has space for them.
+ */
+static const float *some_of_row(const sn_gemm_desc *d, const float *a, int64_t row, int64_t from,
+                                int64_t n, float *room)
+{
+    if (!d->trans_a)
+        return a + row * d->k + from;
+    for (int64_t j = 0; j < n; j++)
+        room[j] = a[(from + j) * d->m + row];
+    return room;
+}
+
+/* Rows in two halves of f16, zero behind k, and behind both what undoes their scale. */
+static void halve_rows(const sn_gemm_plan *p, const float *a, int64_t first, int64_t n, uint8_t *to)
+{
+    enum { SOME = 32 * NUMBERS };
+    const sn_gemm_desc *d = &p->d;
+    const sn_kernels *k = p->k;
+    const int64_t low = p->tiles.steps * NUMBERS;
+    const size_t behind = (size_t)(low - d->k) * sizeof(uint16_t);
+    float room[SOME];
+    for (int64_t r = first; r < first + n; r++, to += p->tiles.pitch) {
+        uint16_t *y = (uint16_t *)(void *)to;
+        float top = 0;
+        for (int64_t i = 0; i < d->k; i += SOME) {
+            const int64_t m = sn_min(SOME, d->k - i);
+            const float *x = some_of_row(d, a, r, i, m, room);
+            top = sn_halves_top(top, k->f32_rowmax(x, (size_t)m), k->f32_rowmin(x, (size_t)m));
+        }
+        const float scale = sn_halves_scale(top, (float *)(void *)(y + 2 * low));
+        for (int64_t i = 0; i < d->k; i += SOME) {
+            const int64_t m = sn_min(SOME, d->k - i);
+            k->f16_halves(y + i, y + low + i, some_of_row(d, a, r, i, m, room), (size_t)m, scale);
+        }
+        memset(y + d->k, 0, behind);
+        memset(y + low + d->k, 0, behind);
+    }
+}
 
 /* Rows of f16, zero behind k. */
 static void round_rows_to_f16(const sn_gemm_plan *p, const float *a, int64_t first, int64_t n,
@@ -135,6 +184,10 @@ static void round_rows(const sn_gemm_plan *p, const float *a, int64_t ia, int64_
     const sn_gemm_desc *d = &p->d;
     const int64_t low = p->tiles.steps * SN_ROWS_STEP;
     a += ia * d->m * d->k;
+    if (p->tiles.halves) {
+        halve_rows(p, a, first, n, to);
+        return;
+    }
     if (p->tiles.f16) {
         round_rows_to_f16(p, a, first, n, to);
         return;
@@ -208,6 +261,8 @@ typedef struct tiles_chunk {
     int64_t batch, row, rows, col, n;
     float *sums; /* of two groups */
     int64_t group, done, some;
+    const uint8_t *x;                 /* the rows */
+    float back[CHUNK * SN_ROWS_TILE]; /* halves: what undoes the scale of each column */
 } tiles_chunk;
 
 /* Up to `most` rows of the group that waits. */
@@ -224,6 +279,12 @@ static void finish_some(tiles_chunk *k, int64_t most)
     float *sums = k->sums + (k->group & 1) * GROUP_SUMS + k->done * SUMS_ROW;
     float *y = c->o->y + (k->batch * d->m + k->row + first) * d->n + k->col;
     k->done += n;
+    if (p->tiles.halves) {
+        const int64_t pitch = p->tiles.pitch, tail = 2 * p->tiles.steps * SN_ROWS_STEP;
+        p->k->f32_rescale(sums, SUMS_ROW, (size_t)n, SUMS_ROW,
+                          (const float *)(const void *)(k->x + first * pitch + tail),
+                          (ptrdiff_t)(pitch / (int64_t)sizeof(float)), k->back, c->start + k->col);
+    }
     if (p->raw || p->add || c->o->z)
         for (int64_t r = 0; r < n; r++)
             add_row(c, sums + r * SUMS_ROW, k->batch, k->row + first + r, k->col, k->n);
@@ -254,13 +315,14 @@ static void compute(const tiles_call *c, const uint8_t *x, int64_t batch, int64_
     const sn_gemm_tiles *t = &p->tiles;
     const int64_t q = chunk * CHUNK, blocks = sn_min(CHUNK, p->panels - q);
     const int64_t col = q * SN_ROWS_TILE, n = sn_min(blocks * SN_ROWS_TILE, d->n - col);
-    const int64_t panel = t->steps * SN_ROWS_WEIGHTS;
+    const int64_t panel = panel_bytes(p);
+    static const float zeros[CHUNK * SN_ROWS_TILE];
     const bool whole = n == blocks * SN_ROWS_TILE && rows % SN_ROWS_TILE == 0;
     const bool adds = p->raw || p->add || c->o->z;
     /* Sums that go on from y, some steps at a time, where its lines push each other out. */
     const bool far = rows > SN_AGAIN_ROWS && d->n % Y_FAR == 0 && t->kernel_steps >= FAR_STEPS;
     const bool direct =
-        whole && !far && !adds && !p->post && p->lo == -INFINITY && p->hi == INFINITY;
+        whole && !far && !adds && !t->halves && !p->post && p->lo == -INFINITY && p->hi == INFINITY;
     const uint8_t *w = c->b + (ib * p->panels + q) * panel;
     tiles_chunk k = {.c = c,
                      .batch = batch,
@@ -270,16 +332,21 @@ static void compute(const tiles_call *c, const uint8_t *x, int64_t batch, int64_
                      .n = n,
                      .sums = sums,
                      .group = -1,
-                     .done = ROWS};
+                     .done = ROWS,
+                     .x = x};
+    for (int64_t i = 0; i < blocks && t->halves; i++)
+        memcpy(k.back + i * SN_ROWS_TILE, w + (i + 1) * panel - SN_ROWS_TILE * sizeof(float),
+               SN_ROWS_TILE * sizeof(float));
     sn_tile_rows tiles = {.x = x,
                           .at = c->at,
+                          .w_at = c->w_at,
                           .w = split ? split : w,
-                          .start = c->start + col,
+                          .start = t->halves ? zeros : c->start + col,
                           .rows = (size_t)rows,
                           .blocks = (size_t)blocks,
                           .steps = (size_t)t->kernel_steps,
                           .x_row = (ptrdiff_t)t->pitch,
-                          .w_q = (ptrdiff_t)(t->kernel_steps * SN_ROWS_WEIGHTS),
+                          .w_q = (ptrdiff_t)(split ? t->kernel_steps * SN_ROWS_WEIGHTS : panel),
                           .y_q = SN_ROWS_TILE,
                           .again = rows > SN_AGAIN_ROWS};
     if (direct) {
@@ -298,7 +365,7 @@ static void compute(const tiles_call *c, const uint8_t *x, int64_t batch, int64_
         tiles.ahead = w + blocks * panel;
         tiles.ahead_bytes = (size_t)(next * panel);
     }
-    (t->f16 ? p->k->f16_rows : p->k->bf16_rows)(&tiles);
+    (t->f16 || t->halves ? p->k->f16_rows : p->k->bf16_rows)(&tiles);
     if (!direct)
         finish_some(&k, ROWS);
 }
@@ -378,10 +445,13 @@ void sn_gemm_tiles_run(const sn_gemm_plan *p, const sn_gemm_operands *o, void *w
     const int64_t each = t->kernel_steps / t->steps;
     for (int64_t s = 0; s < t->kernel_steps; s++)
         at[s] = (s / each + (s % each == SN_SPLIT_STEPS - 1 ? t->steps : 0)) * SN_ROWS_STEP;
+    ptrdiff_t *w_at = at + t->kernel_steps; /* high, low, and high again */
+    for (int64_t s = 0; s < t->kernel_steps && t->halves; s++)
+        w_at[s] = (s / each * 2 + (s % each == 1)) * SN_ROWS_WEIGHTS;
     memset(start, 0, (size_t)(t->chunks * CHUNK * SN_ROWS_TILE) * sizeof *start);
     if (p->bias)
         memcpy(start, o->c, (size_t)d->n * sizeof *start);
-    tiles_call c = {p, o, o->b, at, start, workspace};
+    tiles_call c = {p, o, o->b, at, t->halves ? w_at : NULL, start, workspace};
     if (!d->packed) {
         c.b = sn_piece_at(workspace, p->tiles_b);
         sn_pool_run(pool, (size_t)(d->b_count * sn_ceil_div(p->panels, UNIT_PANELS)), pack_task,

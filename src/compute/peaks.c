@@ -52,6 +52,10 @@ sn_peak_kernel sn_peaks_kernel(sn_arithmetic a, const sn_kernels *k)
          NULL,
          {k->f16_rows == sn_f16_rows_ref ? NULL : k->bf16_tile_peak, k->bf16_tile_peak_name,
           tile / HALF}},
+        {SN_ARITH_F32_SPLIT,
+         NULL,
+         {k->f16_rows == sn_f16_rows_ref ? NULL : k->bf16_tile_peak, k->bf16_tile_peak_name,
+          tile / HALF / SN_SPLIT_STEPS}},
         {SN_ARITH_F16_SPLIT,
          sn_bf16_tile_peak_ref,
          {k->bf16_tile_peak, k->bf16_tile_peak_name, tile / HALF / SN_SPLIT_STEPS}}};

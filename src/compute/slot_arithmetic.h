@@ -13,6 +13,8 @@
  * split (compute/tiles.h). */
 static inline sn_arithmetic sn_tiles_arithmetic(sn_dtype weights, bool f16)
 {
+    if (weights == SONDE_DTYPE_F32 && f16)
+        return SN_ARITH_F32_SPLIT;
     if (weights != SONDE_DTYPE_F16)
         return SN_SLOT_ARITHMETIC(bf16_rows);
     return f16 ? SN_SLOT_ARITHMETIC(f16_rows) : SN_ARITH_F16_SPLIT;

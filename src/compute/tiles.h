@@ -4,6 +4,7 @@
 #ifndef SN_COMPUTE_TILES_H
 #define SN_COMPUTE_TILES_H
 
+#include <math.h>
 #include <string.h>
 
 #include "base/pool.h"
@@ -102,6 +103,32 @@ static inline void sn_tiles_split_weights(const sn_kernels *k, void *to, const v
         k->f16_split(y, y + N, x, N);
         memcpy(y + 2 * N, y, SN_ROWS_WEIGHTS);
     }
+}
+
+/* Products in f32 with tiles of f16: an f32 is the sum of two f16, to all of its 24 bits, if it is
+ * not too small for them. So numbers that are multiplied with the same ones, a row of x or a panel
+ * of weights, are first multiplied by a power of two that makes the largest one HALVES_TOP bits
+ * long; what is then below the last bit of an f16 is 2^-39 of that one. The three products are
+ * those of above, each exact: what is left out, and what the low parts are rounded by, is below the
+ * 24th bit, as it is when one product of f32 is rounded. Infinities are all in the low part, too.
+ */
+static inline float sn_halves_top(float top, float max, float min)
+{
+    const float most = max > -min ? max : -min; /* NaN is in neither, or in most */
+    return most > top ? most : top;
+}
+
+static inline float sn_halves_scale(float top, float *back)
+{
+    enum { HALVES_TOP = 15, MOST = 126 };
+    int exponent = 0;
+    if (top > 0 && top < __builtin_inff())
+        (void)frexpf(top, &exponent);
+    else if (top > 0)
+        exponent = MOST; /* only infinities count, and NaN */
+    const int by = HALVES_TOP - exponent < MOST ? HALVES_TOP - exponent : MOST;
+    *back = ldexpf(1.0f, -by);
+    return ldexpf(1.0f, by);
 }
 
 /* How many of a group's rows are finished at a time, so that a kernel that calls so often has them

@@ -121,6 +121,47 @@ void SN_ISA(sn_f16_split)(uint16_t *y, uint16_t *rest, const uint16_t *x, size_t
     memcpy(rest + i, low, (n - i) * sizeof *rest);
 }
 
+/* Where v is finite in f16, and not. */
+SN_INLINE void store_halves(uint16_t *y, uint16_t *rest, sn_v v)
+{
+    uint16_t near[SN_VL], left[SN_VL];
+    v_store_f16(near, v);
+    const sn_v back = v_load_f16(near);
+    const sn_vm finite = v_lt(v_abs(back), v_set1(__builtin_inff()));
+    v_store_f16(y, v_select(finite, back, v_zero()));
+    v_store_f16(left, v_select(finite, v_sub(v, back), back));
+    memcpy(rest, left, sizeof left);
+}
+
+void SN_ISA(sn_f16_halves)(uint16_t *y, uint16_t *rest, const float *x, size_t n, float scale)
+{
+    const sn_v by = v_set1(scale);
+    size_t i = 0;
+    for (; i + SN_VL <= n; i += SN_VL)
+        store_halves(y + i, rest + i, v_mul(v_load(x + i), by));
+    if (i == n)
+        return;
+    uint16_t high[SN_VL], low[SN_VL];
+    store_halves(high, low, v_mul(v_load_n(x + i, n - i), by));
+    memcpy(y + i, high, (n - i) * sizeof *y);
+    memcpy(rest + i, low, (n - i) * sizeof *rest);
+}
+
+void SN_ISA(sn_f32_rescale)(float *y, ptrdiff_t y_row, size_t rows, size_t n, const float *by_row,
+                            ptrdiff_t row, const float *by, const float *start)
+{
+    for (size_t r = 0; r < rows; r++, y += y_row, by_row += row) {
+        const sn_v all = v_set1(*by_row);
+        size_t i = 0;
+        for (; i + SN_VL <= n; i += SN_VL)
+            v_store(y + i, v_fma(v_mul(v_load(y + i), all), v_load(by + i), v_load(start + i)));
+        if (i == n)
+            continue;
+        const sn_v sums = v_mul(v_load_n(y + i, n - i), all);
+        v_store_n(y + i, v_fma(sums, v_load_n(by + i, n - i), v_load_n(start + i, n - i)), n - i);
+    }
+}
+
 SN_INLINE sn_v v_zip_bf16(sn_v a, sn_v b)
 {
     return v_cast(vi_or(vi_round_bf16(a), vi_shl(vi_round_bf16(b), 16)));

@@ -66,6 +66,27 @@ void sn_f16_split_ref(uint16_t *y, uint16_t *rest, const uint16_t *x, size_t n)
         y[i] = split(sn_f16_to_f32(x[i]), &rest[i]);
 }
 
+void sn_f16_halves_ref(uint16_t *y, uint16_t *rest, const float *x, size_t n, float scale)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float v = x[i] * scale;
+        const uint16_t near = sn_f32_to_f16(v);
+        const float back = sn_f16_to_f32(near);
+        y[i] = isfinite(back) ? near : 0;
+        rest[i] = isfinite(back) ? sn_f32_to_f16(v - back) : near;
+    }
+}
+
+void sn_f32_rescale_ref(float *y, ptrdiff_t y_row, size_t rows, size_t n, const float *by_row,
+                        ptrdiff_t row, const float *by, const float *start)
+{
+    for (size_t r = 0; r < rows; r++)
+        for (size_t i = 0; i < n; i++) {
+            float *at = y + (ptrdiff_t)r * y_row + i;
+            *at = *at * by_row[(ptrdiff_t)r * row] * by[i] + start[i];
+        }
+}
+
 void sn_bf16_round_ref(const sn_bf16_round *t)
 {
     enum { STEP = 2 * SN_PAIR_BLOCK };

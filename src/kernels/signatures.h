@@ -389,6 +389,17 @@ typedef bool sn_f16_join_fn(uint16_t *y, const uint16_t *const x[SN_JOIN_CHANNEL
  * What is not finite is 0 and itself. No overlap. */
 typedef void sn_f16_split_fn(uint16_t *y, uint16_t *rest, const uint16_t *x, size_t n);
 
+/* n floats times `scale`, a power of two, each as the sum of two in f16: the nearest one, and what
+ * is nearest to the rest. What is not finite is 0 and itself; what is, is below 65520 times
+ * `scale`. No overlap. */
+typedef void sn_f16_halves_fn(uint16_t *y, uint16_t *rest, const float *x, size_t n, float scale);
+
+/* Sums of products that were scaled, and a row that is added to them:
+ * y[r*y_row + i] = y[r*y_row + i] * by_row[r*row] * by[i] + start[i], for r < rows, i < n. */
+typedef void sn_f32_rescale_fn(float *y, ptrdiff_t y_row, size_t rows, size_t n,
+                               const float *by_row, ptrdiff_t row, const float *by,
+                               const float *start);
+
 /* Two rows become one of pairs in bf16, to nearest even: y[2*i] = a[i] and y[2*i + 1] = b[i], for
  * i < n. b NULL: zeros. No overlap. */
 typedef void sn_bf16_zip_fn(uint16_t *y, const float *a, const float *b, size_t n);
@@ -458,6 +469,7 @@ enum { SN_ROWS_TILE = 16, SN_ROWS_GROUP = 32, SN_ROWS_STEP = 64, SN_ROWS_WEIGHTS
 typedef struct sn_tile_rows {
     const void *x;
     const ptrdiff_t *at;
+    const ptrdiff_t *w_at; /* f16_rows: step s of the weights is there, not at s*1024; or NULL */
     const void *w, *start;
     void *y;                          /* overlaps nothing */
     size_t rows, blocks, steps;       /* steps > 0 */

@@ -50,15 +50,15 @@ typedef struct waiting {
         const size_t x_row = (size_t)t->x_row, groups = r / SN_ROWS_GROUP;                         \
         const uint8_t *x = (const uint8_t *)t->x + (ptrdiff_t)r * t->x_row;                        \
         const uint8_t *below = x + TILE_ROWS * t->x_row;                                           \
-        const uint8_t *w = (const uint8_t *)t->w + (ptrdiff_t)q * t->w_q;                          \
+        const uint8_t *all = (const uint8_t *)t->w + (ptrdiff_t)q * t->w_q;                        \
         const bool more = steps.from > 0;                                                          \
         const int32_t *start = more ? sums : (const int32_t *)t->start + q * TILE_ROWS;            \
         const ptrdiff_t next = more ? t->y_q : TILE_ROWS;                                          \
         const ptrdiff_t down = more ? TILE_ROWS * t->y_row : 0;                                    \
         const size_t row = more ? (size_t)t->y_row * sizeof *sums : 0;                             \
-        w += steps.from * TILE_BYTES;                                                              \
-        for (size_t s = steps.from; s < steps.to; s++, w += TILE_BYTES) {                          \
+        for (size_t s = steps.from; s < steps.to; s++) {                                           \
             const bool first = s == steps.from;                                                    \
+            const uint8_t *w = all + (t->w_at ? t->w_at[s] : (ptrdiff_t)(s * TILE_BYTES));         \
             _tile_loadd(4, x + t->at[s], x_row);                                                   \
             _tile_loadd(6, w, TILE_LINE);                                                          \
             if (first) {                                                                           \

@@ -40,10 +40,12 @@ static inline void half_rows(const sn_tile_rows *t, float (*wide)(uint16_t))
     for (size_t r = 0; r < t->rows; sn_rows_done(t, ++r))
         for (size_t q = 0; q < t->blocks; q++)
             for (size_t l = 0; l < SN_ROWS_TILE; l++) {
-                const uint8_t *w = (const uint8_t *)t->w + (ptrdiff_t)q * t->w_q;
+                const uint8_t *all = (const uint8_t *)t->w + (ptrdiff_t)q * t->w_q;
                 float sum = ((const float *)t->start)[q * SN_ROWS_TILE + l];
-                for (size_t s = 0; s < t->steps; s++, w += SN_ROWS_WEIGHTS) {
+                for (size_t s = 0; s < t->steps; s++) {
                     const uint8_t *x = (const uint8_t *)t->x + (ptrdiff_t)r * t->x_row + t->at[s];
+                    const uint8_t *w =
+                        all + (t->w_at ? t->w_at[s] : (ptrdiff_t)s * SN_ROWS_WEIGHTS);
                     for (size_t c = 0; c < NUMBERS; c++) {
                         uint16_t a, b;
                         memcpy(&a, x + c * sizeof a, sizeof a);

@@ -175,16 +175,19 @@ static sonde_status ask_step(packer *k, sn_program *p, sn_step *s)
         return SONDE_OK;
     const sn_fact *in[8] = {0};
     uint32_t n_in = s->n_in < 8 ? s->n_in : 8;
-    bool any = false, f16 = false;
+    bool any = false, tiles = false;
     for (uint32_t i = 0; i < n_in; i++)
         if (n->in[i].value) {
             in[i] = &n->in[i].value->fact;
             any |= in[i]->data && !n->in[i].value->is_input;
-            f16 |= in[i]->data && in[i]->type.dtype == SONDE_DTYPE_F16;
+            tiles |= in[i]->data &&
+                     (in[i]->type.dtype == SONDE_DTYPE_F16 || in[i]->type.dtype == SONDE_DTYPE_F32);
         }
     if (!any)
         return SONDE_OK;
-    if (f16) /* AMX may multiply it; if that is refused, there is no such flag afterwards */
+    /* AMX may multiply f16, and f32 in halves; if that is refused, there is no such flag afterwards
+     */
+    if (tiles)
         (void)sn_cpu_request(&p->ctx->cpu);
     sn_pack_request req = {
         .node = n, .params = s->params, .cpu_flags = p->ctx->cpu.flags, .in = in, .n_in = n_in};

@@ -86,6 +86,71 @@ static void check_split(const sn_kernel_row *row, const sn_kernel_row *ref)
     }
 }
 
+/* The two parts are the reference's, and their sum is the number to all its 24 bits, or to the last
+ * bit of the smallest f16. */
+static void check_halves(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 400 && !test_errors; i++) {
+        const size_t n = i < 100 ? (size_t)i : rnd(0, 300);
+        const bool at_end = i % 2;
+        const float scale = ldexpf(1.0f, (int)rnd(0, 20) - 10);
+        guarded x = guard_floats(n, at_end);
+        uint16_t high[300], low[300], want_high[300], want_low[300];
+        for (size_t k = 0; k < n; k++) /* of all sizes that fit */
+            x.data[k] =
+                ldexpf((float)((double)rnd(0, 1 << 24) * 0x1p-23 - 1), (int)rnd(0, 40) - 25) /
+                scale;
+        if (n > 2 && i % 3 == 0) {
+            x.data[rnd(0, n - 1)] = i % 2 ? INFINITY : -INFINITY;
+            x.data[rnd(0, n - 1)] = NAN;
+        }
+        ((sn_f16_halves_fn *)ref->fn)(want_high, want_low, x.data, n, scale);
+        ((sn_f16_halves_fn *)row->fn)(high, low, x.data, n, scale);
+        float a[300], b[300];
+        const sn_kernels *plain = sn_kernels_get(0);
+        plain->f16_load(a, high, n);
+        plain->f16_load(b, low, n);
+        for (size_t k = 0; k < n; k++) {
+            const double v = (double)x.data[k] * (double)scale, sum = (double)a[k] + (double)b[k];
+            const bool same = high[k] == want_high[k] && low[k] == want_low[k];
+            CHECK_MSG(isnan(v)      ? a[k] == 0 && isnan(b[k])
+                      : isfinite(v) ? same && fabs(sum - v) <= fabs(v) * 0x1p-24 + 0x1p-25
+                                    : same && a[k] == 0 && (double)b[k] == v,
+                      "%s: %g is %g and %g", row->name, v, (double)a[k], (double)b[k]);
+        }
+        guard_free(&x);
+    }
+}
+
+static void check_rescale(const sn_kernel_row *row, const sn_kernel_row *ref)
+{
+    for (int i = 0; i < 100 && !test_errors; i++) {
+        const size_t rows = rnd(0, 5), n = rnd(1, 70), stride = n + rnd(0, 3), step = rnd(1, 9);
+        const size_t all = rows ? (rows - 1) * stride + n : 0,
+                     by_all = rows ? (rows - 1) * step + 1 : 0;
+        const bool at_end = i % 2;
+        guarded got = guard_floats(all, at_end), want = guard_floats(all, at_end);
+        guarded by_row = guard_floats(by_all, at_end), by = guard_floats(n, at_end);
+        guarded start = guard_floats(n, at_end);
+        fill(got.data, all, NONE);
+        memcpy(want.data, got.data, all * sizeof(float));
+        for (size_t k = 0; k < by_all; k++)
+            by_row.data[k] = ldexpf(1.0f, (int)rnd(0, 20) - 10);
+        for (size_t k = 0; k < n; k++)
+            by.data[k] = ldexpf(1.0f, (int)rnd(0, 20) - 10);
+        fill(start.data, n, NONE);
+        ((sn_f32_rescale_fn *)ref->fn)(want.data, (ptrdiff_t)stride, rows, n, by_row.data,
+                                       (ptrdiff_t)step, by.data, start.data);
+        ((sn_f32_rescale_fn *)row->fn)(got.data, (ptrdiff_t)stride, rows, n, by_row.data,
+                                       (ptrdiff_t)step, by.data, start.data);
+        for (size_t k = 0; k < all; k++) /* factors are powers of two: only the sum is rounded */
+            CHECK_MSG(got.data[k] == want.data[k], "%s: %g, not %g", row->name, (double)got.data[k],
+                      (double)want.data[k]);
+        guard_free(&got), guard_free(&want), guard_free(&by_row), guard_free(&by);
+        guard_free(&start);
+    }
+}
+
 static void check_pairs(const sn_kernel_row *row, const sn_kernel_row *ref)
 {
     for (int i = 0; i < 300 && !test_errors; i++) {
@@ -365,6 +430,8 @@ TEST(every_kernel_of_16_bit_floats_matches_its_reference)
                                            {"sn_bf16_round", check_round},
                                            {"sn_bf16_zip", check_zip},
                                            {"sn_f16_split", check_split},
+                                           {"sn_f16_halves", check_halves},
+                                           {"sn_f32_rescale", check_rescale},
                                            {"sn_bf16_add_clip", check_add_clip},
                                            {"sn_bf16_swish", check_swish},
                                            {"sn_bf16_join", check_join},
