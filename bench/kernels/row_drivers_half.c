@@ -57,14 +57,16 @@ void prepare_sn_f16_halves(bench_row *r)
 static void call_sn_f32_rescale(bench_row *r)
 {
     const float one = 1.0f;
-    ((sn_f32_rescale_fn *)r->row->fn)(r->y, 0, 1, r->n, &one, 0, r->x, r->w);
+    const sn_f32_rescale t = {
+        .y = r->y, .x = r->x, .by_row = &one, .by = r->w, .start = r->w, .rows = 1, .n = r->n};
+    ((sn_f32_rescale_fn *)r->row->fn)(&t);
 }
 
 void prepare_sn_f32_rescale(bench_row *r)
 {
     prepare_flat(r, call_sn_f32_rescale);
     r->w = floats(r, r->n);
-    r->bytes = (double)(r->n * 4 * sizeof(float));
+    r->bytes = (double)(r->n * 3 * sizeof(float));
 }
 
 void prepare_sn_bf16_pairs(bench_row *r)

@@ -102,6 +102,9 @@ unsigned sn_gemm_pack_id(sn_dtype dtype, uint32_t cpu_flags);
 unsigned sn_gemm_tiles_pack_id(sn_dtype dtype, uint32_t cpu_flags); /* of F32, F16 or BF16 */
 /* Floats of one packed B. */
 size_t sn_gemm_packed_floats(int64_t n, int64_t k, unsigned block);
+/* Is f32 faster in two halves of f16, for machines that multiply those in tiles? rows -1: nobody
+ * knows how many there will be. */
+bool sn_gemm_halves_pay(int64_t rows, int64_t n, int64_t k);
 /* Bytes of a panel of f32 in two halves. */
 size_t sn_gemm_halves_panel(int64_t k);
 /* The same in tiles of bf16; -1: too many. */

@@ -4,6 +4,7 @@
  * larger `arg` cuts the n rows into so many matrices, each of which begins a panel: the gates of
  * recurrent layers. A negative one says that the first dim is the k of so many matrices and all
  * others are their n: the groups of transposed convolutions. */
+#include <math.h>
 #include <string.h>
 
 #include "compute/gemm.h"
@@ -302,7 +303,7 @@ static void pack_halves(const sn_packing *p, void *dst, const void *src, size_t 
     uint16_t part[2][N];
     for (int64_t s = 0; s < steps; s++) {
         gather_step(p, &m, from, s * STEP, col, some);
-        top = sn_halves_top(top, k->f32_rowmax(some, N), k->f32_rowmin(some, N));
+        top = fmaxf(top, k->f32_rowabs(some, N));
     }
     const float scale = sn_halves_scale(top, &back);
     for (int64_t s = 0; s < steps; s++) {

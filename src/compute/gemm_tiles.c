@@ -54,6 +54,15 @@ static int64_t panel_bytes(const sn_gemm_plan *p)
                            : p->tiles.steps * SN_ROWS_WEIGHTS;
 }
 
+/* Splitting costs as much for each number of A and of Y as some products do. */
+bool sn_gemm_halves_pay(int64_t rows, int64_t n, int64_t k)
+{
+    enum { FEW_ROWS = 16, EACH = 72, LEAST_WORK = 1 << 21 };
+    const int64_t work = sn_count(rows, n, k, 1);
+    return sn_count(n, k, 1, 1) >= EACH * (n + k) &&
+           (rows < 0 || (rows > FEW_ROWS && work >= LEAST_WORK));
+}
+
 bool sn_gemm_tiles_plan(sn_gemm_plan *p, size_t l2_bytes)
 {
     const sn_gemm_desc *d = &p->d;
@@ -142,7 +151,7 @@ static void halve_rows(const sn_gemm_plan *p, const float *a, int64_t first, int
         for (int64_t i = 0; i < d->k; i += SOME) {
             const int64_t m = sn_min(SOME, d->k - i);
             const float *x = some_of_row(d, a, r, i, m, room);
-            top = sn_halves_top(top, k->f32_rowmax(x, (size_t)m), k->f32_rowmin(x, (size_t)m));
+            top = fmaxf(top, k->f32_rowabs(x, (size_t)m));
         }
         const float scale = sn_halves_scale(top, (float *)(void *)(y + 2 * low));
         for (int64_t i = 0; i < d->k; i += SOME) {
@@ -279,13 +288,24 @@ static void finish_some(tiles_chunk *k, int64_t most)
     float *sums = k->sums + (k->group & 1) * GROUP_SUMS + k->done * SUMS_ROW;
     float *y = c->o->y + (k->batch * d->m + k->row + first) * d->n + k->col;
     k->done += n;
+    const bool adds = p->raw || p->add || c->o->z, direct = !adds && d->act.kind == SN_ACT_NONE;
     if (p->tiles.halves) {
         const int64_t pitch = p->tiles.pitch, tail = 2 * p->tiles.steps * SN_ROWS_STEP;
-        p->k->f32_rescale(sums, SUMS_ROW, (size_t)n, SUMS_ROW,
-                          (const float *)(const void *)(k->x + first * pitch + tail),
-                          (ptrdiff_t)(pitch / (int64_t)sizeof(float)), k->back, c->start + k->col);
+        const uint8_t *by_row = k->x + first * pitch + tail;
+        p->k->f32_rescale(&(sn_f32_rescale){.y = direct ? y : sums,
+                                            .x = sums,
+                                            .by_row = (const float *)(const void *)by_row,
+                                            .by = k->back,
+                                            .start = c->start + k->col,
+                                            .rows = (size_t)n,
+                                            .n = (size_t)(direct ? k->n : SUMS_ROW),
+                                            .y_row = direct ? d->n : SUMS_ROW,
+                                            .x_row = SUMS_ROW,
+                                            .row = pitch / (int64_t)sizeof(float)});
+        if (direct)
+            return;
     }
-    if (p->raw || p->add || c->o->z)
+    if (adds)
         for (int64_t r = 0; r < n; r++)
             add_row(c, sums + r * SUMS_ROW, k->batch, k->row + first + r, k->col, k->n);
     sn_act_apply(&d->act, p->k, sums, (size_t)(n * SUMS_ROW));

@@ -112,20 +112,14 @@ static inline void sn_tiles_split_weights(const sn_kernels *k, void *to, const v
  * those of above, each exact: what is left out, and what the low parts are rounded by, is below the
  * 24th bit, as it is when one product of f32 is rounded. Infinities are all in the low part, too.
  */
-static inline float sn_halves_top(float top, float max, float min)
-{
-    const float most = max > -min ? max : -min; /* NaN is in neither, or in most */
-    return most > top ? most : top;
-}
-
 static inline float sn_halves_scale(float top, float *back)
 {
-    enum { HALVES_TOP = 15, MOST = 126 };
+    enum { HALVES_TOP = 15, MOST = 126, LARGEST = 128 };
     int exponent = 0;
     if (top > 0 && top < __builtin_inff())
         (void)frexpf(top, &exponent);
     else if (top > 0)
-        exponent = MOST; /* only infinities count, and NaN */
+        exponent = LARGEST; /* only infinities count, and NaN */
     const int by = HALVES_TOP - exponent < MOST ? HALVES_TOP - exponent : MOST;
     *back = ldexpf(1.0f, -by);
     return ldexpf(1.0f, by);

@@ -147,18 +147,21 @@ void SN_ISA(sn_f16_halves)(uint16_t *y, uint16_t *rest, const float *x, size_t n
     memcpy(rest + i, low, (n - i) * sizeof *rest);
 }
 
-void SN_ISA(sn_f32_rescale)(float *y, ptrdiff_t y_row, size_t rows, size_t n, const float *by_row,
-                            ptrdiff_t row, const float *by, const float *start)
+void SN_ISA(sn_f32_rescale)(const sn_f32_rescale *t)
 {
-    for (size_t r = 0; r < rows; r++, y += y_row, by_row += row) {
-        const sn_v all = v_set1(*by_row);
+    for (size_t r = 0; r < t->rows; r++) {
+        const sn_v all = v_set1(t->by_row[(ptrdiff_t)r * t->row]);
+        const float *x = t->x + (ptrdiff_t)r * t->x_row;
+        float *y = t->y + (ptrdiff_t)r * t->y_row;
         size_t i = 0;
-        for (; i + SN_VL <= n; i += SN_VL)
-            v_store(y + i, v_fma(v_mul(v_load(y + i), all), v_load(by + i), v_load(start + i)));
-        if (i == n)
+        for (; i + SN_VL <= t->n; i += SN_VL)
+            v_store(y + i,
+                    v_fma(v_mul(v_load(x + i), all), v_load(t->by + i), v_load(t->start + i)));
+        if (i == t->n)
             continue;
-        const sn_v sums = v_mul(v_load_n(y + i, n - i), all);
-        v_store_n(y + i, v_fma(sums, v_load_n(by + i, n - i), v_load_n(start + i, n - i)), n - i);
+        const size_t n = t->n - i;
+        const sn_v sums = v_mul(v_load_n(x + i, n), all);
+        v_store_n(y + i, v_fma(sums, v_load_n(t->by + i, n), v_load_n(t->start + i, n)), n);
     }
 }
 

@@ -77,13 +77,13 @@ void sn_f16_halves_ref(uint16_t *y, uint16_t *rest, const float *x, size_t n, fl
     }
 }
 
-void sn_f32_rescale_ref(float *y, ptrdiff_t y_row, size_t rows, size_t n, const float *by_row,
-                        ptrdiff_t row, const float *by, const float *start)
+void sn_f32_rescale_ref(const sn_f32_rescale *t)
 {
-    for (size_t r = 0; r < rows; r++)
-        for (size_t i = 0; i < n; i++) {
-            float *at = y + (ptrdiff_t)r * y_row + i;
-            *at = *at * by_row[(ptrdiff_t)r * row] * by[i] + start[i];
+    for (size_t r = 0; r < t->rows; r++)
+        for (size_t i = 0; i < t->n; i++) {
+            const float x = t->x[(ptrdiff_t)r * t->x_row + (ptrdiff_t)i];
+            t->y[(ptrdiff_t)r * t->y_row + (ptrdiff_t)i] =
+                x * t->by_row[(ptrdiff_t)r * t->row] * t->by[i] + t->start[i];
         }
 }
 

@@ -34,6 +34,11 @@ SN_INLINE sn_v step_min(sn_v acc, sn_v x)
     return v_select(v_nan(acc), acc, v_at_most(x, acc));
 }
 
+SN_INLINE sn_v step_abs(sn_v acc, sn_v x)
+{
+    return step_max(acc, v_abs(x));
+}
+
 SN_INLINE sn_v sum4(sn_v a, sn_v b, sn_v c, sn_v d)
 {
     return v_add(v_add(a, b), v_add(c, d));
@@ -83,6 +88,12 @@ float SN_ISA(sn_f32_rowmin)(const float *x, size_t n)
     for (size_t i = whole; i < all; i++)
         m = m != m || m < x[i] ? m : x[i];
     return m;
+}
+
+float SN_ISA(sn_f32_rowabs)(const float *x, size_t n)
+{
+    FOLD(acc, v_zero(), step_abs)
+    return lanes_max(step_max(step_max(acc, acc1), step_max(acc2, acc3)));
 }
 
 void SN_ISA(sn_f32_softmax)(float *y, const float *x, size_t n)

@@ -37,6 +37,14 @@ float sn_f32_rowmin_ref(const float *x, size_t n)
     return m;
 }
 
+float sn_f32_rowabs_ref(const float *x, size_t n)
+{
+    float m = 0;
+    for (size_t i = 0; i < n; i++)
+        m = isnan(m) || m > fabsf(x[i]) ? m : fabsf(x[i]);
+    return m;
+}
+
 void sn_f32_softmax_ref(float *y, const float *x, size_t n)
 {
     float m = sn_f32_rowmax_ref(x, n);

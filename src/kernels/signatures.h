@@ -278,8 +278,8 @@ typedef void sn_f32_block_fn(float *y, const float *x, size_t n, unsigned lanes,
 typedef void sn_f32_unblock_fn(float *y, const float *x, size_t n, unsigned lanes, unsigned block,
                                size_t y_channel);
 
-/* One number from n: a sum (0 when n is 0), or a maximum or minimum (the infinity that loses
- * against every number when n is 0; a NaN wins). */
+/* One number from n: a sum (0 when n is 0), a maximum or minimum (the infinity that loses against
+ * every number when n is 0; a NaN wins), or the largest without its sign (0; a NaN wins). */
 typedef float sn_f32_reduce_fn(const float *x, size_t n);
 
 /* y = e^(x - max x) / sum of the same, over one row; y may be x. */
@@ -395,10 +395,15 @@ typedef void sn_f16_split_fn(uint16_t *y, uint16_t *rest, const uint16_t *x, siz
 typedef void sn_f16_halves_fn(uint16_t *y, uint16_t *rest, const float *x, size_t n, float scale);
 
 /* Sums of products that were scaled, and a row that is added to them:
- * y[r*y_row + i] = y[r*y_row + i] * by_row[r*row] * by[i] + start[i], for r < rows, i < n. */
-typedef void sn_f32_rescale_fn(float *y, ptrdiff_t y_row, size_t rows, size_t n,
-                               const float *by_row, ptrdiff_t row, const float *by,
-                               const float *start);
+ * y[r*y_row + i] = x[r*x_row + i] * by_row[r*row] * by[i] + start[i], for r < rows, i < n. y may be
+ * x. */
+typedef struct sn_f32_rescale {
+    float *y;
+    const float *x, *by_row, *by, *start;
+    size_t rows, n;
+    ptrdiff_t y_row, x_row, row;
+} sn_f32_rescale;
+typedef void sn_f32_rescale_fn(const sn_f32_rescale *t);
 
 /* Two rows become one of pairs in bf16, to nearest even: y[2*i] = a[i] and y[2*i + 1] = b[i], for
  * i < n. b NULL: zeros. No overlap. */

@@ -102,7 +102,8 @@ static void check(const sn_gemm_desc *d, const level *lv, sn_pool *pool)
                 float got = y[(i * m + r) * n + s];
                 /* 16 bits of each number where f16 is split, but for the product of the last eight
                  */
-                const double bound = d->tiles && !in_bf16 && !in_f16 ? 2.0 / 65536 : 4e-6;
+                const bool split = d->tiles && d->b_dtype == SONDE_DTYPE_F16 && !in_f16;
+                const double bound = split ? 2.0 / 65536 : 4e-6;
                 if (!(fabs((double)got - sum) <= bound * (scale + 2))) {
                     bad++;
                     test_errors++;
@@ -146,7 +147,7 @@ TEST(products_of_random_shapes_match_the_naive_sum)
             d.packed = d.k > 0 && test_rand() % 2;
             d.b_dtype = d.packed ? weight_dtype(test_rand()) : 0;
             d.f16 = d.b_dtype == SONDE_DTYPE_F16 && test_rand() % 3;
-            d.tiles = d.packed ? d.b_dtype != SONDE_DTYPE_F32 && test_rand() % 4
+            d.tiles = d.packed ? test_rand() % 4 != 0
                                : d.k > 0 && test_rand() % 2 && (!d.trans_b || turns);
             d.a_rows = d.tiles && (!d.packed || d.b_dtype == SONDE_DTYPE_BF16) && !d.trans_a &&
                        test_rand() % 4 == 0;
@@ -182,6 +183,118 @@ TEST(products_of_random_shapes_match_the_naive_sum)
         }
     }
     sn_pool_free(pool);
+}
+
+/* y = a · b, with packed weights, by tiles or not. */
+static void product(const level *lv, bool tiles, int64_t m, int64_t n, int64_t k, const float *a,
+                    float *b, float *y)
+{
+    sonde_error err = {0};
+    const sn_gemm_desc d = {.alpha = 1,
+                            .beta = 1,
+                            .b_count = 1,
+                            .m = m,
+                            .n = n,
+                            .k = k,
+                            .packed = true,
+                            .b_dtype = SONDE_DTYPE_F32,
+                            .tiles = tiles};
+    const int64_t dims[2] = {k, n};
+    const unsigned id = tiles ? sn_gemm_tiles_pack_id(SONDE_DTYPE_F32, lv->flags)
+                              : sn_gemm_pack_id(SONDE_DTYPE_F32, lv->flags);
+    void *packed = packed_weights(id, b, dims, 2, 0, lv->flags);
+    CHECK(packed != NULL);
+    sn_gemm_plan p;
+    CHECK_OK(sn_gemm_plan_make(&p, &d, lv->flags, 1 << 20, 1, &err));
+    void *space = aligned_alloc(64, sn_round_up(p.workspace.bytes + 64, 64));
+    sn_gemm_run(&p, a, packed, NULL, NULL, y, space, NULL);
+    free(space), free(packed);
+}
+
+/* The largest error of a · b, in shares of the sum of the products without their signs. */
+static double error_of(const float *y, const float *a, const float *b, int64_t m, int64_t n,
+                       int64_t k)
+{
+    double most = 0;
+    for (int64_t r = 0; r < m; r++)
+        for (int64_t s = 0; s < n; s++) {
+            double sum = 0, scale = 0;
+            for (int64_t t = 0; t < k; t++) {
+                sum += (double)a[r * k + t] * (double)b[t * n + s];
+                scale += fabs((double)a[r * k + t] * (double)b[t * n + s]);
+            }
+            most = fmax(most, fabs((double)y[r * n + s] - sum) / scale);
+        }
+    return most;
+}
+
+TEST(f32_in_two_halves_is_as_exact_as_f32)
+{
+    static const int64_t ks[] = {1, 3, 31, 300, 1500};
+    for (const level *lv = levels(); lv->name; lv++)
+        for (int i = 0; i < 5; i++) {
+            enum { M = 19, N = 21 };
+            const int64_t k = ks[i];
+            float *a = random_floats((size_t)(M * k)), *b = random_floats((size_t)(k * N));
+            float y[2][M * N];
+            for (int tiles = 0; tiles < 2; tiles++)
+                product(lv, tiles, M, N, k, a, b, y[tiles]);
+            const double plain = error_of(y[0], a, b, M, N, k),
+                         halves = error_of(y[1], a, b, M, N, k);
+            /* The plain kernel adds one number after the other. */
+            const bool used = sn_pack_has_f16_tiles(lv->flags) && k > 30;
+            CHECK_MSG(halves <= (used ? plain : 1e-6), "%s, k %d: %g, and %g in f32", lv->name,
+                      (int)k, halves, plain);
+            free(a), free(b);
+        }
+}
+
+/* Numbers of all sizes: every row and every panel has its own power of two. */
+TEST(halves_do_not_depend_on_the_size_of_a_row_or_panel)
+{
+    enum { M = 9, N = 48, K = 70, PANEL = 16 };
+    for (const level *lv = levels(); lv->name; lv++) {
+        float *a = random_floats(M * K), *b = random_floats(K * N), y[M * N], scaled[M * N];
+        int row[M], panel[N / PANEL];
+        for (int i = 0; i < M; i++)
+            row[i] = (int)test_between(-60, 60);
+        for (int i = 0; i < N / PANEL; i++)
+            panel[i] = (int)test_between(-50, 50);
+        product(lv, true, M, N, K, a, b, y);
+        for (int i = 0; i < M * K; i++)
+            a[i] = ldexpf(a[i], row[i / K]);
+        for (int i = 0; i < K * N; i++)
+            b[i] = ldexpf(b[i], panel[i % N / PANEL]);
+        product(lv, true, M, N, K, a, b, scaled);
+        for (int i = 0; i < M * N; i++)
+            CHECK_MSG(scaled[i] == ldexpf(y[i], row[i / N] + panel[i % N / PANEL]), "%s: %g of %g",
+                      lv->name, (double)scaled[i], (double)y[i]);
+        free(a), free(b);
+    }
+}
+
+TEST(infinities_and_nan_in_halves_are_those_of_f32)
+{
+    enum { M = 40, N = 20, K = 50 };
+    for (const level *lv = levels(); lv->name; lv++) {
+        float *a = random_floats(M * K), *b = random_floats(K * N);
+        float y[2][M * N];
+        a[3 * K + 7] = INFINITY;
+        a[5 * K + 0] = -INFINITY;
+        a[5 * K + 9] = -INFINITY;
+        a[9 * K + 49] = NAN;
+        a[20 * K + 1] = INFINITY;
+        a[20 * K + 2] = 3e38f;
+        b[7 * N + 4] = 0;
+        for (int tiles = 0; tiles < 2; tiles++)
+            product(lv, tiles, M, N, K, a, b, y[tiles]);
+        for (int i = 0; i < M * N; i++)
+            CHECK_MSG(isfinite(y[0][i]) ? fabsf(y[1][i] - y[0][i]) < 1e-4f
+                      : isnan(y[0][i])  ? isnan(y[1][i])
+                                        : y[1][i] == y[0][i],
+                      "%s, row %d: %g, not %g", lv->name, i / N, (double)y[1][i], (double)y[0][i]);
+        free(a), free(b);
+    }
 }
 
 TEST_MAIN()

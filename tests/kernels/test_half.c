@@ -139,10 +139,19 @@ static void check_rescale(const sn_kernel_row *row, const sn_kernel_row *ref)
         for (size_t k = 0; k < n; k++)
             by.data[k] = ldexpf(1.0f, (int)rnd(0, 20) - 10);
         fill(start.data, n, NONE);
-        ((sn_f32_rescale_fn *)ref->fn)(want.data, (ptrdiff_t)stride, rows, n, by_row.data,
-                                       (ptrdiff_t)step, by.data, start.data);
-        ((sn_f32_rescale_fn *)row->fn)(got.data, (ptrdiff_t)stride, rows, n, by_row.data,
-                                       (ptrdiff_t)step, by.data, start.data);
+        sn_f32_rescale t = {.y = want.data,
+                            .x = got.data,
+                            .by_row = by_row.data,
+                            .by = by.data,
+                            .start = start.data,
+                            .rows = rows,
+                            .n = n,
+                            .y_row = (ptrdiff_t)stride,
+                            .x_row = (ptrdiff_t)stride,
+                            .row = (ptrdiff_t)step};
+        ((sn_f32_rescale_fn *)ref->fn)(&t);
+        t.y = got.data;
+        ((sn_f32_rescale_fn *)row->fn)(&t);
         for (size_t k = 0; k < all; k++) /* factors are powers of two: only the sum is rounded */
             CHECK_MSG(got.data[k] == want.data[k], "%s: %g, not %g", row->name, (double)got.data[k],
                       (double)want.data[k]);

@@ -108,22 +108,19 @@ bool sn_product_addend(sn_gemm_desc *d, const sn_type *c)
     return true;
 }
 
-/* Does f32 go by tiles of f16, in two halves? It takes more than a few rows to pay, as many as
- * nobody knows may come. */
+/* Does f32 go by tiles of f16, in two halves? */
 static bool in_halves(const sn_pack_request *r, uint32_t i)
 {
-    enum { FEW_ROWS = 16, LEAST = 16, LEAST_WEIGHTS = 1 << 12 };
     const sn_type *w = &r->in[i]->type, *a = r->in[0] ? &r->in[0]->type : NULL;
     if (sn_pack_dtype(r, i) != SONDE_DTYPE_F32 || w->dtype != SONDE_DTYPE_F32 || w->rank < 2 ||
         !a || a->dtype != SONDE_DTYPE_F32 || !sn_pack_has_f16_tiles(r->cpu_flags) ||
         !sn_pack_has_fast_tiles(r->cpu_flags))
         return false;
-    const int64_t k = w->dims[w->rank - 2], n = w->dims[w->rank - 1];
     bool known = a->rank > 0;
     for (int d = 0; d + 1 < a->rank; d++)
         known &= sn_dim_known(a->dims[d]);
-    return k >= LEAST && n >= LEAST && sn_count(k, n, 1, 1) >= LEAST_WEIGHTS &&
-           (!known || sn_pack_rows(r, 0, a->rank - 1) > FEW_ROWS);
+    return sn_gemm_halves_pay(known ? sn_pack_rows(r, 0, a->rank - 1) : -1, w->dims[w->rank - 1],
+                              w->dims[w->rank - 2]);
 }
 
 unsigned sn_product_pack_id(const sn_pack_request *r, uint32_t i)
