@@ -8,7 +8,8 @@ Runtime and OpenVINO in fp32, with its 95 % interval, for each model and number 
     script/bench models resnet50 my.onnx -t 1   built-in models and files by name
 
 Each model goes through `sonde bench`, which saves it to a temporary file; there runtimes take turns in rounds, pinned
-to the same cores; a ratio is the geometric mean over rounds of the ratio of medians. Run it on a quiet machine."""
+to the same cores. A ratio is that of a turn's medians; what is shown is the median over the turns of a round and the
+geometric mean over the rounds. Run it on a quiet machine."""
 
 import argparse
 import json
@@ -36,12 +37,12 @@ def student(freedom):
             + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * freedom**3))
 
 
-def round_medians(result, kind="latency"):
-    """The median of each round, by round."""
-    series, rounds = result["samples"][kind], {}
-    for value, number in zip(series["values"], series["rounds"]):
-        rounds.setdefault(number, []).append(value)
-    return {number: statistics.median(values) for number, values in rounds.items()}
+def turn_medians(result, kind="latency"):
+    """The median of each turn, by round and turn. Results without turns have one a round."""
+    series, turns = result["samples"][kind], {}
+    for value, *when in zip(series["values"], series["rounds"], series.get("turns") or [0] * len(series["rounds"])):
+        turns.setdefault(tuple(when), []).append(value)
+    return {when: statistics.median(values) for when, values in turns.items()}
 
 
 def interval(logs):
@@ -55,13 +56,23 @@ def interval(logs):
 
 
 def ratio(own, other, kinds=("latency",)):
-    """How long `own` takes as a share of `other`, round by round; None where they share no round."""
+    """How long `own` takes as a share of `other`: turn by turn, the median of a round's turns, and the rounds' mean with
+    its interval. None where they share no turn."""
     def total(result):
-        parts = [round_medians(result, kind) for kind in kinds]
-        return {n: sum(part[n] for part in parts) for n in parts[0] if all(n in part for part in parts)}
-    a, b = total(own), total(other)
-    logs = [math.log(a[n] / b[n]) for n in sorted(a) if n in b and a[n] > 0 and b[n] > 0]
-    return interval(logs) if logs else None
+        parts = [turn_medians(result, kind) for kind in kinds]
+        return {when: sum(part[when] for part in parts) for when in parts[0] if all(when in part for part in parts)}
+    a, b, rounds = total(own), total(other), {}
+    for when in sorted(a):
+        if when in b and a[when] > 0 and b[when] > 0:
+            rounds.setdefault(when[0], []).append(math.log(a[when] / b[when]))
+    return interval([statistics.median(logs) for logs in rounds.values()]) if rounds else None
+
+
+def better(ratios):
+    """The faster of the rivals, in the turns they share with sonde, and sonde's ratio to it."""
+    known = {name: r for name, r in ratios.items() if r}
+    name = max(known, key=lambda k: known[k]["value"], default=None)
+    return name, known.get(name)
 
 
 def combined(ratios):
@@ -103,8 +114,7 @@ def summary(name, threads, rows):
             "left_out": {r["runtime"]["name"]: r["message"] for r in rows if r["status"] != "ok"}}
     rivals = [k for k in RIVALS if k in good]
     if "sonde" in good and rivals:
-        line["better"] = min(rivals, key=lambda k: line["ms"][k])
-        line["ratio"] = ratio(good["sonde"], good[line["better"]])
+        line["better"], line["ratio"] = better({k: ratio(good["sonde"], good[k]) for k in rivals})
         if "onnxruntime" in good:
             line["first_result"] = ratio(good["sonde"], good["onnxruntime"], ("load", "first"))
     return line

@@ -15,6 +15,7 @@ void bench_result_open(bench_result *r, const bench_plan *p, const runtime *whic
                         .instances = p->instances,
                         .batch = p->model->batch,
                         .rounds = p->rounds,
+                        .turns = 1,
                         .max_difference = NAN};
 }
 
@@ -52,7 +53,8 @@ static void result_free(bench_result *r)
         &r->program.wall, &r->program.user, &r->program.system, &r->program.rss};
     char *const texts[] = {r->model,           r->runtime,         r->name,
                            r->version,         r->message,         r->difference,
-                           r->program.message, r->program.command, r->full_message};
+                           r->program.message, r->program.command, r->full_message,
+                           r->apart};
     for (size_t i = 0; i < sizeof series / sizeof series[0]; i++)
         bench_series_free(series[i]);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
