@@ -56,8 +56,8 @@ def interval(logs):
 
 
 def ratio(own, other, kinds=("latency",)):
-    """How long `own` takes as a share of `other`: turn by turn, the median of a round's turns, and the rounds' mean with
-    its interval. None where they share no turn."""
+    """How long `own` takes as a share of `other`: turn by turn, the median of a round's turns, and the geometric mean
+    of the rounds with its interval. None where they share no turn."""
     def total(result):
         parts = [turn_medians(result, kind) for kind in kinds]
         return {when: sum(part[when] for part in parts) for when in parts[0] if all(when in part for part in parts)}
@@ -65,7 +65,16 @@ def ratio(own, other, kinds=("latency",)):
     for when in sorted(a):
         if when in b and a[when] > 0 and b[when] > 0:
             rounds.setdefault(when[0], []).append(math.log(a[when] / b[when]))
-    return interval([statistics.median(logs) for logs in rounds.values()]) if rounds else None
+    if not rounds:
+        return None
+    found, turns = interval([statistics.median(logs) for logs in rounds.values()]), sum(rounds.values(), [])
+    if len(rounds) < 3 and len(turns) >= 6:  # as `sonde bench`: the interval of the turns' median
+        middle = statistics.median(turns)
+        deviation = 1.4826 * statistics.median(abs(x - middle) for x in turns)
+        found["error"] = math.sqrt(math.pi / 2) * deviation / math.sqrt(len(turns))
+        half = student(len(turns) - 1) * found["error"]
+        found |= {"low": found["value"] * math.exp(-half), "high": found["value"] * math.exp(half)}
+    return found
 
 
 def better(ratios):

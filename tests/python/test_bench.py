@@ -216,12 +216,18 @@ def test_what_drifts_together_gives_a_ratio_without_spread(scratch, fake, tmp_pa
     assert alone["turns"] == 1 and alone["ratio"]["value"] > 2 and alone["ratio"]["high"] > 3
 
 
-def test_a_ratio_can_be_computed_from_rounds_and_turns(scratch, fake, monkeypatch):
+def bench_models(monkeypatch):
+    """bench/models.py, which other tests do not see."""
     monkeypatch.syspath_prepend(os.path.join(os.path.dirname(__file__), "..", "..", "bench"))
     monkeypatch.delitem(sys.modules, "models", raising=False)
     import models
 
     monkeypatch.delitem(sys.modules, "models")
+    return models
+
+
+def test_a_ratio_can_be_computed_from_rounds_and_turns(scratch, fake, monkeypatch):
+    models = bench_models(monkeypatch)
     results = by_name(bench(scratch, "--peer", f"fake={fake}", "--against", "fake:jitter2,fake:jitter3,sonde", "-n", "60",
                             "--rounds", "3", "--turns", "4", "--no-program"))
     one, other = results["fake:jitter2"], results["fake:jitter3"]
@@ -230,8 +236,26 @@ def test_a_ratio_can_be_computed_from_rounds_and_turns(scratch, fake, monkeypatc
     logs = np.log([np.reshape(r["samples"]["latency"]["values"], (3, 4, 5)) for r in (one, other)])
     rounds = np.median(np.median(logs[1], axis=2) - np.median(logs[0], axis=2), axis=1)
     assert other["ratio"]["value"] == pytest.approx(np.exp(rounds.mean()), rel=1e-6)
+    assert [other["ratio"]["low"], other["ratio"]["high"]] == pytest.approx(
+        np.exp(rounds.mean() + np.array([-1, 1]) * 4.303 * rounds.std(ddof=1) / np.sqrt(3)), rel=1e-6)
     same = models.ratio(other, one)
-    assert [same[k] for k in ("value", "low", "high")] == pytest.approx(list(other["ratio"].values()), rel=1e-4)
+    assert [same[k] for k in ("value", "low", "high")] == pytest.approx(list(other["ratio"].values()), rel=1e-3)
+
+
+def test_of_one_or_two_rounds_the_interval_is_over_the_turns(scratch, fake, monkeypatch):
+    models = bench_models(monkeypatch)
+    words = ["--peer", f"fake={fake}", "--against", "fake:jitter2,fake:jitter3,sonde", "-n", "12", "--turns", "6",
+             "--no-program"]
+    for rounds in (1, 2):
+        results = by_name(bench(scratch, *words, "--rounds", rounds))
+        one, other = results["fake:jitter2"], results["fake:jitter3"]
+        logs = np.log([np.reshape(r["samples"]["latency"]["values"], (6 * rounds, -1)) for r in (one, other)])
+        turns = np.median(logs[1], axis=1) - np.median(logs[0], axis=1)
+        half = {1: 2.571, 2: 2.201}[rounds] * np.sqrt(np.pi / 2 / len(turns)) * 1.4826 * np.median(
+            np.abs(turns - np.median(turns)))
+        assert np.log(other["ratio"]["high"] / other["ratio"]["value"]) == pytest.approx(half, rel=1e-3)
+        same = models.ratio(other, one)
+        assert [same[k] for k in ("value", "low", "high")] == pytest.approx(list(other["ratio"].values()), rel=1e-3)
 
 
 def log_of(tmp_path):

@@ -10,7 +10,7 @@ static const char details[] =
     "\n"
     "MODEL is the path of a model file or zoo:NAME; several models give one table each. By\n"
     "default there are 3 warm-up runs, then measured runs for 2 seconds, spread over 5\n"
-    "rounds of 5 turns, and at least 10 of them; -w, --duration, --rounds, --turns and -n\n"
+    "rounds of 10 turns, and at least 10 of them; -w, --duration, --rounds, --turns and -n\n"
     "change this. After that whole programs are timed, from process start to result.\n"
     "\n"
     "  sonde bench zoo:regnet_x_400mf --against onnxruntime,openvino,rten\n"
@@ -50,7 +50,7 @@ static const option_row compared_rows[] = {
      "number of times each runtime is restarted, in rotated order (default: 5)"},
     {0, "turns", OPT_INT, AT(turns), "N",
      "number of times a round goes through the runtimes, which stay alive meanwhile; 1: each is "
-     "alone (default: 5)"},
+     "alone (default: 10)"},
     {0, "min-runs", OPT_INT, AT(min_runs), "N", "runs of each whole program (default: 10)"},
     {0, "timeout", OPT_REAL, AT(timeout_s), "S",
      "kill a runtime that does not answer for S seconds (default: 60)"},
@@ -311,7 +311,7 @@ int cmd_bench(int argc, char **argv)
 {
     bench_options o = {.setup = SETUP_DEFAULTS,
                        .rounds = 5,
-                       .turns = 5,
+                       .turns = 10,
                        .min_runs = 10,
                        .timeout_s = 60,
                        .tolerances = TOLERANCES_DEFAULTS};

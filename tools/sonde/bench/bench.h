@@ -35,8 +35,8 @@ typedef struct bench_stats {
 /* By which factor this one is slower than the first runtime that worked, on the same model with the
  * same threads, batch size and instances. A turn's ratio is that of its medians (of times, for
  * whole programs), a round's is the median of its turns', and this is the geometric mean over the
- * rounds. low and high are the ends of its 95 % interval, NAN when there are fewer than two common
- * rounds. */
+ * rounds. low and high are the ends of its 95 % interval, NAN when there is one round of fewer than
+ * six turns. */
 typedef struct bench_ratio {
     bool known;
     double value, low, high;
@@ -146,7 +146,9 @@ void bench_series_add(bench_series *s, double value, bench_when when);
 void bench_series_free(bench_series *s);
 bench_stats bench_stats_of(const bench_series *s);
 /* Each round of which both have a turn gives one ratio; the interval is Student's over the
- * logarithms of those. */
+ * logarithms of those. One or two rounds would tell too little: with six turns or more the interval
+ * is that of the turns' median then, from their scaled median absolute deviation, without what
+ * processes differ by. */
 bench_ratio bench_ratio_of(const bench_series *of, const bench_series *to);
 /* Its interval is so wide that its ends tell nothing: two rounds, for instance, that disagree. */
 bool bench_ratio_unclear(const bench_ratio *r);

@@ -12,9 +12,10 @@
 
 #include "bench/parts.h"
 
-/* Runs shorter than this are preceded by one that does not count: the turns of the others have
- * emptied the caches, and threads must be woken. In longer runs neither shows. */
-static const double short_ms = 50;
+/* A turn of runs shorter than this begins with one that does not count: the turns of the others
+ * have emptied the caches, and threads must be woken. Longer runs would spend half of the time on
+ * it, and little of them is lost that way. */
+static const double short_ms = 10;
 /* How long to wait for others to come to rest, the time they are watched, and what they may use of
  * it. Threads of Intel's OpenMP spin for 200 ms after a run; others sleep sooner. */
 static const double patience_ms = 1000, watch_ms = 2, rest_ms = 0.1;

@@ -37,15 +37,22 @@ static void mean_of(const double *x, size_t n, double *mean, double *stddev)
     *stddev = n > 1 ? sqrt(squares / (double)(n - 1)) : 0;
 }
 
-/* The samples that are no outliers stand together in a sorted array: *kept of them from *first. */
-static void keep(const double *sorted, size_t n, double median, size_t *first, size_t *kept)
+/* The scaled median absolute deviation: sigma, for a normal distribution, whatever a few do. */
+static double deviation_of(const double *x, size_t n, double median)
 {
     double *away = need(malloc((n + 1) * sizeof *away));
     for (size_t i = 0; i < n; i++)
-        away[i] = fabs(sorted[i] - median);
+        away[i] = fabs(x[i] - median);
     sort_samples(away, n);
-    const double limit = 5 * 1.4826 * percentile(away, n, 0.5);
+    const double deviation = n ? 1.4826 * percentile(away, n, 0.5) : 0;
     free(away);
+    return deviation;
+}
+
+/* The samples that are no outliers stand together in a sorted array: *kept of them from *first. */
+static void keep(const double *sorted, size_t n, double median, size_t *first, size_t *kept)
+{
+    const double limit = 5 * deviation_of(sorted, n, median);
     *first = 0;
     *kept = n;
     if (!(limit > 0)) /* most samples are equal: nothing can be said */
@@ -120,12 +127,10 @@ static int last_turn_of(const bench_series *s)
     return last;
 }
 
-/* The median over the turns that both have of the logarithms of the turns' ratios; false: there is
- * no such turn. */
-static bool round_ratio(const bench_series *of, const bench_series *to, int round, int last_turn,
-                        double *ratio)
+/* The logarithms of the ratios of the turns of a round that both have, appended. */
+static size_t round_logs(const bench_series *of, const bench_series *to, int round, int last_turn,
+                         double *logs)
 {
-    double *logs = need(malloc(((size_t)last_turn + 2) * sizeof *logs));
     size_t n = 0;
     for (int turn = 0; turn <= last_turn; turn++) {
         const bench_when at = {round, turn};
@@ -133,10 +138,7 @@ static bool round_ratio(const bench_series *of, const bench_series *to, int roun
         if (turn_median(of, at, &a) && turn_median(to, at, &b))
             logs[n++] = log(a / b);
     }
-    sort_samples(logs, n);
-    *ratio = n ? percentile(logs, n, 0.5) : 0;
-    free(logs);
-    return n > 0;
+    return n;
 }
 
 /* The 97.5th percentile of Student's distribution: a table, then its expansion around the normal
@@ -151,23 +153,39 @@ static double student(size_t freedom)
            (5 * z * z * z * z * z + 16 * z * z * z + 3 * z) / (96 * n * n);
 }
 
+/* Half the width of the 95 % interval of a mean; NAN: fewer than two numbers. */
+static double half_width(double stddev, size_t n)
+{
+    return n > 1 ? student(n - 1) * stddev / sqrt((double)n) : NAN;
+}
+
 bench_ratio bench_ratio_of(const bench_series *of, const bench_series *to)
 {
+    enum { FEW_ROUNDS = 3, ENOUGH_TURNS = 6 };
+    const double median_to_mean = 1.2533; /* sqrt(pi / 2): error of a median to that of a mean */
     const int rounds = of->n ? of->when[of->n - 1].round + 1 : 0, last_turn = last_turn_of(of);
-    double *logs = need(malloc(((size_t)rounds + 1) * sizeof *logs));
-    size_t n = 0;
-    for (int round = 0; round < rounds; round++)
-        n += round_ratio(of, to, round, last_turn, &logs[n]);
-    double mean = 0, deviation = 0;
-    mean_of(logs, n, &mean, &deviation);
-    free(logs);
-    bench_ratio out = {.known = n > 0, .value = exp(mean), .low = NAN, .high = NAN};
-    if (n > 1) {
-        const double half = student(n - 1) * deviation / sqrt((double)n);
-        out.low = exp(mean - half);
-        out.high = exp(mean + half);
+    double *logs = need(malloc((of->n + (size_t)last_turn + 2) * sizeof *logs));
+    double *medians = need(malloc(((size_t)rounds + 1) * sizeof *medians));
+    size_t n = 0, turns = 0;
+    for (int round = 0; round < rounds; round++) {
+        const size_t more = round_logs(of, to, round, last_turn, logs + turns);
+        sort_samples(logs + turns, more);
+        if (more)
+            medians[n++] = percentile(logs + turns, more, 0.5);
+        turns += more;
     }
-    return out;
+    double mean = 0, deviation = 0;
+    mean_of(medians, n, &mean, &deviation);
+    double half = half_width(deviation, n);
+    if (n < FEW_ROUNDS && turns >= ENOUGH_TURNS) {
+        sort_samples(logs, turns);
+        deviation = deviation_of(logs, turns, percentile(logs, turns, 0.5));
+        half = median_to_mean * half_width(deviation, turns);
+    }
+    free(medians);
+    free(logs);
+    return (bench_ratio){
+        .known = n > 0, .value = exp(mean), .low = exp(mean - half), .high = exp(mean + half)};
 }
 
 bool bench_same_table(const bench_result *a, const bench_result *b)
