@@ -10,10 +10,11 @@
 static const char usage[] =
     "usage: script/bench kernels [OPTION...] [WORD...]\n"
     "\n"
-    "Measures the cases whose name contains one of the WORDs (without WORDs: all cases):\n"
-    "gemm/MxNxK, gemm/MxNxK/sparse90_4x1 (90 % of the blocks of 4 outputs at one k are zero),\n"
-    "conv/NETWORK/LAYER, attention/BATCHxHEADSxPOSITIONSxSIZE, .../windows (rows in windows of an\n"
-    "image, with masks). The peak is measured together with each case, with the same\n"
+    "Measures the cases whose name contains one of the WORDs, or whose class is one of them\n"
+    "(without WORDs: all cases): gemm/MxNxK, gemm/MxNxK/sparse90_4x1 (90 % of the blocks of 4\n"
+    "outputs at one k are zero), conv/NETWORK/LAYER, attention/BATCHxHEADSxPOSITIONSxSIZE,\n"
+    ".../windows (rows in windows of an image, with masks), CLASS/NAME (a small graph, run by a\n"
+    "session; with its steps and GB/s). The peak is measured together with each case, with the same\n"
     "instructions and threads. The percentage of the peak is the median over many rounds, with\n"
     "its quartiles. A ! after them: other programs used the cores in nearly all rounds.\n"
     "\n"
@@ -29,7 +30,7 @@ static const char usage[] =
     "      --rivals         also measure OpenBLAS and oneDNN if they are installed\n"
     "      --openblas FILE, --onednn FILE   paths of these libraries\n"
     "      --json FILE      write all results\n"
-    "      --list           list the names of the cases\n"
+    "      --list           list the names of the cases, with their classes\n"
     "      --rows           measure every row of src/kernels/kernels.inc instead, or those whose\n"
     "                       name contains a WORD: GFLOP/s or GB/s, and the ratio to plain C\n"
     "      --quick          with --rows: call each row once with tiny arrays, to see that it "
@@ -166,7 +167,7 @@ static void read_options(int argc, char **argv, bench_setup *s, options *o)
 static bool wanted(const bench_case *c, const options *o)
 {
     for (int i = 0; i < o->word_count; i++) {
-        if (strstr(c->name, o->words[i]))
+        if (strstr(c->name, o->words[i]) || strcmp(c->kind, o->words[i]) == 0)
             return true;
     }
     return o->word_count == 0;
@@ -177,10 +178,11 @@ static void bench_one(const bench_setup *s, const bench_case *c, bench_runner *r
 {
     size_t n = 0;
     bool (*const engine)(const bench_setup *, int, uint32_t, const bench_case *, bench_runner *) =
-        c->attention.batch          ? bench_attend
+        c->graph                    ? bench_session
+        : c->attention.batch        ? bench_attend
         : s->type == SONDE_DTYPE_I8 ? bench_bytes
                                     : bench_engine;
-    const bool rivals = s->rivals && !c->attention.batch;
+    const bool rivals = s->rivals && !c->attention.batch && !c->graph;
     memset(runners, 0, BENCH_MAX_RUNNERS * sizeof *runners);
     for (int slot = 0; slot < s->thread_counts; slot++) {
         n += engine(s, slot, s->cpu.flags, c, &runners[n]);
@@ -233,8 +235,9 @@ int main(int argc, char **argv)
     read_options(argc, argv, &s, &o);
     for (size_t k = 0; o.list && bench_case_get(k, &c); k++) {
         if (wanted(&c, &o))
-            puts(c.name);
+            printf(*c.kind ? "%-36s %s\n" : "%s\n", c.name, c.kind);
     }
+    s.level = o.cpu;
     sn_allocator_init_system(&alloc);
     bool ok = sn_cpu_detect(&s.cpu, o.cpu, &err) == SONDE_OK;
     if (ok)
