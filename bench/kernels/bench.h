@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of the kernel benchmark: cases (cases.inc), who runs them (engine.c, engine_bytes.c,
  * engine_attention.c: sonde's drivers; engine_sparse.c; engine_graph.c: a session on the small
- * graphs of graphs.inc; openblas.c, onednn.c: libraries that may be installed), how they are timed (measure.c), and how the figures are told (report.c). Single
- * kernels are in rows.h. Running out of memory ends the program. */
+ * graphs of graphs.inc; openblas.c, onednn.c: libraries that may be installed), how they are timed
+ * (measure.c), and how the figures are told (report.c). Single kernels are in rows.h. Running out
+ * of memory ends the program. */
 #ifndef BENCH_KERNELS_BENCH_H
 #define BENCH_KERNELS_BENCH_H
 
@@ -43,7 +44,7 @@ typedef struct bench_case {
     bool is_conv;
     bench_gemm gemm;
     bench_conv conv;
-    bench_attention attention; /* batch 0: it is something else */
+    bench_attention attention;       /* batch 0: it is something else */
     const struct bench_graph *graph; /* run by a session; NULL: it is something else */
     int count;                       /* how often the network has it */
     double flops;                    /* 0: the runners know */

@@ -76,9 +76,8 @@ static sonde_status make_inputs(work *w, sonde_error *err)
         for (size_t k = 0; k < (size_t)info.rank; k++)
             bytes *= (size_t)info.dims[k];
         float *data = bench_floats(bytes);
-        const sonde_status st =
-            sonde_tensor_create(w->context, SONDE_DTYPE_F32, info.dims, (size_t)info.rank, data,
-                                bytes, &w->in[i], err);
+        const sonde_status st = sonde_tensor_create(w->context, SONDE_DTYPE_F32, info.dims,
+                                                    (size_t)info.rank, data, bytes, &w->in[i], err);
         free(data);
         SN_TRY(st);
     }
@@ -104,8 +103,8 @@ static sonde_status describe(const work *w, const bench_graph *g, bench_runner *
         kernel = info->kernel;
         out->arithmetic = info->arithmetic;
     }
-    snprintf(out->plan, sizeof out->plan, "%u step%s, %.40s", bound->n_steps,
-             bound->n_steps == 1 ? "" : "s", kernel);
+    snprintf(out->plan, sizeof out->plan, "%u step%s%s%.40s", bound->n_steps,
+             bound->n_steps == 1 ? "" : "s", *kernel ? ", " : "", kernel);
     sn_binding_unref(bound);
     return SONDE_OK;
 }
@@ -117,8 +116,7 @@ static sonde_status make(work *w, const bench_setup *s, int slot, const char *cp
     sonde_session_options options = SONDE_INIT(sonde_session_options);
     o.threads = s->threads[slot];
     o.cpu = cpu;
-    options.precision =
-        s->type == SONDE_DTYPE_BF16 ? SONDE_PRECISION_BF16 : SONDE_PRECISION_F32;
+    options.precision = s->type == SONDE_DTYPE_BF16 ? SONDE_PRECISION_BF16 : SONDE_PRECISION_F32;
     SN_TRY(sonde_context_create(&o, &w->context, err));
     SN_TRY(make_model(w, g, err));
     SN_TRY(sonde_session_create(w->model, &options, &w->session, err));

@@ -40,8 +40,8 @@ static sn_value *weight(sn_builder *b, const char *name, int rank, const int64_t
 static sn_value *reshape(sn_builder *b, const char *path, sn_value *x, int rank,
                          const int64_t *dims)
 {
-    return sn_b_op(b, path, "Reshape", SN_IN(x, sn_b_ints(b, sn_b_name(b, path, "to"), dims, rank, 1)),
-                   SN_NO_ATTRS);
+    return sn_b_op(b, path, "Reshape",
+                   SN_IN(x, sn_b_ints(b, sn_b_name(b, path, "to"), dims, rank, 1)), SN_NO_ATTRS);
 }
 
 static sn_value *binary(sn_builder *b, const char *op, sn_value *x, sn_value *y)
@@ -80,12 +80,11 @@ static sn_value *convolve(sn_builder *b, const bench_graph *g, const char *op, s
     const bool back = strcmp(op, "ConvTranspose") == 0;
     const int64_t dims[MAX_RANK] = {back ? g->in : g->out, (back ? g->out : g->in) / groups,
                                     g->kernel[0], g->kernel[1], g->kernel[2]};
-    return sn_b_op(b, "", op,
-                   SN_IN(x, weight(b, "w", 2 + g->rank, dims), weight(b, "bias", 1, &g->out)),
-                   SN_ATTRS(sn_a_int("group", groups), sn_a_ints("kernel_shape", w.kernel, w.n),
-                            sn_a_ints("strides", w.stride, w.n),
-                            sn_a_ints("dilations", w.dilation, w.n),
-                            sn_a_ints("pads", w.pads, 2 * w.n)));
+    return sn_b_op(
+        b, "", op, SN_IN(x, weight(b, "w", 2 + g->rank, dims), weight(b, "bias", 1, &g->out)),
+        SN_ATTRS(sn_a_int("group", groups), sn_a_ints("kernel_shape", w.kernel, w.n),
+                 sn_a_ints("strides", w.stride, w.n), sn_a_ints("dilations", w.dilation, w.n),
+                 sn_a_ints("pads", w.pads, 2 * w.n)));
 }
 
 static void build_conv(sn_builder *b, const bench_graph *g)
@@ -102,10 +101,10 @@ static void build_transposed(sn_builder *b, const bench_graph *g)
 static void build_pool(sn_builder *b, const bench_graph *g)
 {
     const window w = window_of(g);
-    sn_value *y = sn_b_op(b, "", g->op, SN_IN(image(b, g)),
-                          SN_ATTRS(sn_a_ints("kernel_shape", w.kernel, w.n),
-                                   sn_a_ints("strides", w.stride, w.n),
-                                   sn_a_ints("pads", w.pads, 2 * w.n)));
+    sn_value *y =
+        sn_b_op(b, "", g->op, SN_IN(image(b, g)),
+                SN_ATTRS(sn_a_ints("kernel_shape", w.kernel, w.n),
+                         sn_a_ints("strides", w.stride, w.n), sn_a_ints("pads", w.pads, 2 * w.n)));
     finish(b, y, 2 + g->rank);
 }
 
@@ -200,8 +199,8 @@ static void build_recurrent(sn_builder *b, const bench_graph *g)
     sn_value *r = weight(b, "r", DIMS(1, gates * hidden, hidden));
     sn_value *bias = weight(b, "bias", DIMS(1, 2 * gates * hidden));
     sn_value *const in[7] = {x, w, r, bias, NULL, h, c};
-    sn_value *y = sn_b_op(b, "", g->op, in, gates == 4 ? 7 : 6,
-                          SN_ATTRS(sn_a_int("hidden_size", hidden)));
+    sn_value *y =
+        sn_b_op(b, "", g->op, in, gates == 4 ? 7 : 6, SN_ATTRS(sn_a_int("hidden_size", hidden)));
     finish(b, y, 4);
 }
 

@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* When a sample was taken, both from 0. In a round every runtime has a fresh process; in a turn of a
- * round each of them is measured once, one right after the other. What is taken once a round, or
+/* When a sample was taken, both from 0. In a round every runtime has a fresh process; in a turn of
+ * a round each of them is measured once, one right after the other. What is taken once a round, or
  * one runtime at a time, is of turn 0. */
 typedef struct bench_when {
     int round, turn;
@@ -91,7 +91,7 @@ typedef struct bench_result {
     char *name;    /* without: "onnxruntime" */
     char *version; /* "" when it never said */
     int threads, instances;
-    int64_t batch; /* samples in one inference; 1 when the model has no batch dimension */
+    int64_t batch;     /* samples in one inference; 1 when the model has no batch dimension */
     int rounds, turns; /* turns: the most that a round had; 1: one runtime at a time */
     char *apart;       /* why there were no turns though asked for, or not in all rounds; or NULL */
 

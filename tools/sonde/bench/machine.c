@@ -44,11 +44,12 @@ static double number_in(const char *path, const char *word)
  * files, which it would give back. */
 double bench_memory_left(void)
 {
-    static const char *const groups[][4] = {
-        {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat",
-         "file"},
-        {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-         "/sys/fs/cgroup/memory/memory.stat", "cache"}};
+    static const char *const groups[][4] = {{"/sys/fs/cgroup/memory.max",
+                                             "/sys/fs/cgroup/memory.current",
+                                             "/sys/fs/cgroup/memory.stat", "file"},
+                                            {"/sys/fs/cgroup/memory/memory.limit_in_bytes",
+                                             "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+                                             "/sys/fs/cgroup/memory/memory.stat", "cache"}};
     double left = number_in("/proc/meminfo", "MemAvailable:") * 1024;
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
         const double most = number_in(groups[i][0], "");

@@ -213,9 +213,9 @@ static void open_seat(rounds *r, seat *s)
     bench_result *result = result_of(r, s);
     const bench_setting setting = bench_setting_of(p, which_is(r, s));
     s->open = true;
-    s->takes = talk_start(&s->t, &setting) && bench_ask_load(&s->t, result, r->round) &&
-               (p->o->no_inference ||
-                bench_warm_up(&s->t, "warmup", p, &result->first, r->round, &s->ms));
+    s->takes =
+        talk_start(&s->t, &setting) && bench_ask_load(&s->t, result, r->round) &&
+        (p->o->no_inference || bench_warm_up(&s->t, "warmup", p, &result->first, r->round, &s->ms));
     if (!s->takes)
         leave(r, s);
 }

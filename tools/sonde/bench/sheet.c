@@ -85,16 +85,17 @@ static void csv_row(text *t, const bench_result *r)
 
 void bench_csv(const bench_results *r, text *t)
 {
-    text_add(t, "model,runtime,version,threads,batch,instances,status,message,rounds,turns,"
-                "iterations,load_ms,first_ms,min_ms,mean_ms,p50_ms,p90_ms,p95_ms,p99_ms,p999_ms,max_ms,"
-                "stddev_ms,outliers,mean_without_outliers_ms,ratio,ratio_low,ratio_high,"
-                "throughput_per_s,peak_rss_bytes,full_min_ms,full_mean_ms,full_p50_ms,full_p90_ms,"
-                "full_p95_ms,full_p99_ms,full_p999_ms,full_max_ms,full_stddev_ms,outputs,"
-                "max_difference,program_mean_ms,program_stddev_ms,program_min_ms,program_max_ms,"
-                "program_user_ms,program_system_ms,program_runs,program_peak_rss_bytes,"
-                "program_ratio,program_ratio_low,program_ratio_high,task_clock_ms,context_switches,"
-                "cpu_migrations,page_faults,cycles,stalled_cycles_frontend,instructions,branches,"
-                "branch_misses,top1,top5\n");
+    text_add(
+        t, "model,runtime,version,threads,batch,instances,status,message,rounds,turns,"
+           "iterations,load_ms,first_ms,min_ms,mean_ms,p50_ms,p90_ms,p95_ms,p99_ms,p999_ms,max_ms,"
+           "stddev_ms,outliers,mean_without_outliers_ms,ratio,ratio_low,ratio_high,"
+           "throughput_per_s,peak_rss_bytes,full_min_ms,full_mean_ms,full_p50_ms,full_p90_ms,"
+           "full_p95_ms,full_p99_ms,full_p999_ms,full_max_ms,full_stddev_ms,outputs,"
+           "max_difference,program_mean_ms,program_stddev_ms,program_min_ms,program_max_ms,"
+           "program_user_ms,program_system_ms,program_runs,program_peak_rss_bytes,"
+           "program_ratio,program_ratio_low,program_ratio_high,task_clock_ms,context_switches,"
+           "cpu_migrations,page_faults,cycles,stalled_cycles_frontend,instructions,branches,"
+           "branch_misses,top1,top5\n");
     for (size_t i = 0; i < r->n; i++)
         csv_row(t, &r->items[i]);
 }
