@@ -98,7 +98,8 @@ def measure(given, name, folder):
     """The results of `sonde bench` on one model."""
     model = name if name.endswith(".onnx") or name.startswith("zoo:") else f"zoo:{name}"
     out = pathlib.Path(folder) / "results.json"
-    often = ["-n", "12", "--rounds", "3"] if given.quick else ["--duration", given.duration, "--rounds", given.rounds]
+    often = ["-n", "12", "--rounds", "3"] if given.quick else ["--duration", given.duration, "--rounds", given.rounds,
+                                                               "--turns", given.turns]
     command = [given.sonde, "bench", model, "--threads", given.threads, "--against", f"sonde,{given.against}",
                "--timeout", "300", "--json", out, "-q", *often]
     command += ["--min-runs", "3" if given.quick else "10"] if given.program else ["--no-program"]
@@ -188,6 +189,7 @@ def main():
     parser.add_argument("-t", "--threads", default="1,2", help="numbers of threads (1,2)")
     parser.add_argument("--quick", action="store_true", help="few runs: three rounds of four")
     parser.add_argument("--rounds", default="7", help="times each runtime is started anew (7)")
+    parser.add_argument("--turns", default="10", help="turns of the runtimes in a round, all of them alive (10)")
     parser.add_argument("--duration", default="5", help="seconds for each model, runtime and number of threads (5)")
     parser.add_argument("--against", default=",".join(PEERS), help="runtimes (%(default)s)")
     parser.add_argument("--program", action="store_true", help="whole programs too, from process start to result")
