@@ -301,6 +301,7 @@ def test_where_memory_would_not_hold_all_they_are_measured_one_at_a_time(scratch
         assert r["samples"]["latency"]["rounds"] == [0] * 4 + [1] * 4
         assert r["samples"]["latency"]["turns"] == [0, 1, 2, 3, 0, 0, 0, 0]
         assert len(r["samples"]["load"]["values"]) == 2 and r["status"] == "ok"
+    assert "\nOne runtime at a time in some rounds: all together need " in page.read_text()
 
 
 def test_one_that_never_rests_is_measured_alone(scratch, fake):

@@ -264,6 +264,11 @@ void bench_markdown(const bench_results *r, text *t)
             md_accuracy(t, first, to - from);
         else
             md_inference(t, first, to - from);
+        if (first->apart) {
+            text_add(t, "\nOne runtime at a time%s: ", first->turns > 1 ? " in some rounds" : "");
+            md_text(t, first->apart);
+            text_add(t, ".\n");
+        }
         if (program) {
             md_programs(t, first, to - from);
             md_counters(t, r, first, to - from);
