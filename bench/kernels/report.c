@@ -157,7 +157,7 @@ void bench_report_case(bench_report *r, const bench_case *c, const bench_runner 
         printf("%-36s %-9s %7d %10.1f %8.1f %6.1f%% %-15s %s%s", i == 0 ? c->name : "", b->by,
                b->threads, least / 1e3, flops / least, 100 * share.median, quartiles, times,
                b->plan);
-        printf(b->bytes > 0 ? ", %.1f GB/s\n" : "\n", b->bytes / least);
+        printf(b->bytes / least >= 0.05 ? ", %.1f GB/s\n" : "\n", b->bytes / least);
         add(r, c, b, flops, least, share.median);
         if (r->json) {
             fprintf(r->json, "%s", i ? ",\n " : "\n ");
