@@ -8,7 +8,8 @@ Runtime and OpenVINO in fp32, with its 95 % interval, for each model and number 
     script/bench models resnet50 my.onnx -t 1   built-in models and files by name
 
 Each model goes through `sonde bench`, which saves it to a temporary file; there runtimes take turns in rounds, pinned
-to the same cores; a ratio is the geometric mean over rounds of the ratio of medians. Run it on a quiet machine."""
+to the same cores. A ratio is that of a turn's medians; what is shown is the median over the turns of a round and the
+geometric mean over the rounds. Run it on a quiet machine."""
 
 import argparse
 import json
@@ -36,12 +37,12 @@ def student(freedom):
             + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * freedom**3))
 
 
-def round_medians(result, kind="latency"):
-    """The median of each round, by round."""
-    series, rounds = result["samples"][kind], {}
-    for value, number in zip(series["values"], series["rounds"]):
-        rounds.setdefault(number, []).append(value)
-    return {number: statistics.median(values) for number, values in rounds.items()}
+def turn_medians(result, kind="latency"):
+    """The median of each turn, by round and turn. Results without turns have one a round."""
+    series, turns = result["samples"][kind], {}
+    for value, *when in zip(series["values"], series["rounds"], series.get("turns") or [0] * len(series["rounds"])):
+        turns.setdefault(tuple(when), []).append(value)
+    return {when: statistics.median(values) for when, values in turns.items()}
 
 
 def interval(logs):
@@ -55,13 +56,32 @@ def interval(logs):
 
 
 def ratio(own, other, kinds=("latency",)):
-    """How long `own` takes as a share of `other`, round by round; None where they share no round."""
+    """How long `own` takes as a share of `other`: turn by turn, the median of a round's turns, and the geometric mean
+    of the rounds with its interval. None where they share no turn."""
     def total(result):
-        parts = [round_medians(result, kind) for kind in kinds]
-        return {n: sum(part[n] for part in parts) for n in parts[0] if all(n in part for part in parts)}
-    a, b = total(own), total(other)
-    logs = [math.log(a[n] / b[n]) for n in sorted(a) if n in b and a[n] > 0 and b[n] > 0]
-    return interval(logs) if logs else None
+        parts = [turn_medians(result, kind) for kind in kinds]
+        return {when: sum(part[when] for part in parts) for when in parts[0] if all(when in part for part in parts)}
+    a, b, rounds = total(own), total(other), {}
+    for when in sorted(a):
+        if when in b and a[when] > 0 and b[when] > 0:
+            rounds.setdefault(when[0], []).append(math.log(a[when] / b[when]))
+    if not rounds:
+        return None
+    found, turns = interval([statistics.median(logs) for logs in rounds.values()]), sum(rounds.values(), [])
+    if len(rounds) < 3 and len(turns) >= 6:  # as `sonde bench`: the interval of the turns' median
+        middle = statistics.median(turns)
+        deviation = 1.4826 * statistics.median(abs(x - middle) for x in turns)
+        found["error"] = math.sqrt(math.pi / 2) * deviation / math.sqrt(len(turns))
+        half = student(len(turns) - 1) * found["error"]
+        found |= {"low": found["value"] * math.exp(-half), "high": found["value"] * math.exp(half)}
+    return found
+
+
+def better(ratios):
+    """The faster of the rivals, in the turns they share with sonde, and sonde's ratio to it."""
+    known = {name: r for name, r in ratios.items() if r}
+    name = max(known, key=lambda k: known[k]["value"], default=None)
+    return name, known.get(name)
 
 
 def combined(ratios):
@@ -78,7 +98,8 @@ def measure(given, name, folder):
     """The results of `sonde bench` on one model."""
     model = name if name.endswith(".onnx") or name.startswith("zoo:") else f"zoo:{name}"
     out = pathlib.Path(folder) / "results.json"
-    often = ["-n", "12", "--rounds", "3"] if given.quick else ["--duration", given.duration, "--rounds", given.rounds]
+    often = ["-n", "12", "--rounds", "3"] if given.quick else ["--duration", given.duration, "--rounds", given.rounds,
+                                                               "--turns", given.turns]
     command = [given.sonde, "bench", model, "--threads", given.threads, "--against", f"sonde,{given.against}",
                "--timeout", "300", "--json", out, "-q", *often]
     command += ["--min-runs", "3" if given.quick else "10"] if given.program else ["--no-program"]
@@ -103,8 +124,7 @@ def summary(name, threads, rows):
             "left_out": {r["runtime"]["name"]: r["message"] for r in rows if r["status"] != "ok"}}
     rivals = [k for k in RIVALS if k in good]
     if "sonde" in good and rivals:
-        line["better"] = min(rivals, key=lambda k: line["ms"][k])
-        line["ratio"] = ratio(good["sonde"], good[line["better"]])
+        line["better"], line["ratio"] = better({k: ratio(good["sonde"], good[k]) for k in rivals})
         if "onnxruntime" in good:
             line["first_result"] = ratio(good["sonde"], good["onnxruntime"], ("load", "first"))
     return line
@@ -169,6 +189,7 @@ def main():
     parser.add_argument("-t", "--threads", default="1,2", help="numbers of threads (1,2)")
     parser.add_argument("--quick", action="store_true", help="few runs: three rounds of four")
     parser.add_argument("--rounds", default="7", help="times each runtime is started anew (7)")
+    parser.add_argument("--turns", default="10", help="turns of the runtimes in a round, all of them alive (10)")
     parser.add_argument("--duration", default="5", help="seconds for each model, runtime and number of threads (5)")
     parser.add_argument("--against", default=",".join(PEERS), help="runtimes (%(default)s)")
     parser.add_argument("--program", action="store_true", help="whole programs too, from process start to result")

@@ -4,7 +4,7 @@
 operators are why.
 
     script/bench sweep --list                  the models
-    script/bench sweep                         exports and measures all of them, hours
+    script/bench sweep                         exports all of them, hours, and measures them, about twenty minutes
     script/bench sweep --part 1/4 -t 2         a quarter of them on two threads
     script/bench sweep --only 'swin*,gpt2*' --again --page build/sweep.md
 
@@ -111,8 +111,9 @@ def main():
     parser.add_argument("--only", metavar="GLOB,GLOB", help="models whose names match one of the patterns")
     parser.add_argument("--part", metavar="K/N", help="the K-th of N parts")
     parser.add_argument("-t", "--threads", type=int, default=1, help="threads of every runtime (1)")
-    parser.add_argument("--rounds", type=int, default=5, help="times each runtime is started anew (5)")
-    parser.add_argument("--seconds", type=float, default=3, help="seconds for each model and runtime (3)")
+    parser.add_argument("--rounds", type=int, default=2, help="times each runtime is started anew (2)")
+    parser.add_argument("--turns", type=int, default=20, help="turns of the runtimes in a round, all of them alive (20)")
+    parser.add_argument("--seconds", type=float, default=0.8, help="seconds for each model and runtime (0.8)")
     parser.add_argument("--again", action="store_true", help="measure also what is known, export again what failed")
     parser.add_argument("--list", action="store_true", help="print the models and end")
     parser.add_argument("--export-only", action="store_true", help="export, measure nothing")

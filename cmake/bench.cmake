@@ -4,8 +4,8 @@
 file(GLOB benches RELATIVE ${CMAKE_SOURCE_DIR}/bench CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bench/*/)
 foreach(name IN LISTS benches)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bench/${name}/*.c)
-  if(name STREQUAL "kernels") # driven as the engine drives them
-    set(room sn_compute)
+  if(name STREQUAL "kernels") # driven as the engine drives them, and by its sessions
+    set(room sn_api)
   elseif(TARGET sn_${name})
     set(room sn_${name})
   else()

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of the kernel benchmark: cases (cases.inc), who runs them (engine.c, engine_bytes.c,
- * engine_attention.c: sonde's drivers; engine_sparse.c; openblas.c, onednn.c: libraries that may be
- * installed), how they are timed (measure.c), and how the figures are told (report.c). Single
- * kernels are in rows.h. Running out of memory ends the program. */
+ * engine_attention.c: sonde's drivers; engine_sparse.c; engine_graph.c: a session on the small
+ * graphs of graphs.inc; openblas.c, onednn.c: libraries that may be installed), how they are timed
+ * (measure.c), and how the figures are told (report.c). Single kernels are in rows.h. Running out
+ * of memory ends the program. */
 #ifndef BENCH_KERNELS_BENCH_H
 #define BENCH_KERNELS_BENCH_H
 
@@ -34,15 +35,19 @@ typedef struct bench_attention {
     bool windows; /* rows found by lists, and a mask of each window */
 } bench_attention;
 
+struct bench_graph;
+
 typedef struct bench_case {
-    char name[64];     /* "gemm/128x768x3072", "conv/resnet50/s1_b" */
+    char name[64];     /* "gemm/128x768x3072", "conv/resnet50/s1_b", "conv1d/k3_s2" */
+    const char *kind;  /* class of work, a word that selects it as well: "few_rows"; or "" */
     const char *group; /* cases in a row with the same one are summed up */
     bool is_conv;
     bench_gemm gemm;
     bench_conv conv;
-    bench_attention attention; /* batch 0: it is something else */
-    int count;                 /* how often the network has it */
-    double flops;
+    bench_attention attention;       /* batch 0: it is something else */
+    const struct bench_graph *graph; /* run by a session; NULL: it is something else */
+    int count;                       /* how often the network has it */
+    double flops;                    /* 0: the runners know */
 } bench_case;
 
 /* The k-th case; false past the end. */
@@ -54,6 +59,7 @@ typedef struct bench_runner {
     int threads;
     sn_arithmetic arithmetic; /* whose peak it is held against; NONE: f32 */
     char plan[64];            /* which kernel, where that is known */
+    double flops, bytes;      /* of a run, where the case does not tell; 0: not known */
     void (*prepare)(void *);  /* before a slice, not timed; may be NULL */
     void (*run)(void *state); /* once */
     void (*free)(void *state);
@@ -73,6 +79,7 @@ typedef struct bench_setup {
     sn_pool *pool[BENCH_MAX_THREADS];
     bool cold, reference, rivals, winograd;
     sn_dtype type;                 /* of the weights: F32, BF16, I8 */
+    const char *level;             /* the same as cpu, as people write it; NULL: the best */
     double min_ms;                 /* of each runner and case */
     const char *openblas, *onednn; /* file names, NULL: the usual ones */
 } bench_setup;
@@ -96,6 +103,9 @@ bool bench_bytes(const bench_setup *s, int slot, uint32_t cpu_flags, const bench
 /* Attention, in f32 or bf16. */
 bool bench_attend(const bench_setup *s, int slot, uint32_t cpu_flags, const bench_case *c,
                   bench_runner *out);
+/* A small graph, in f32 or bf16. */
+bool bench_session(const bench_setup *s, int slot, uint32_t cpu_flags, const bench_case *c,
+                   bench_runner *out);
 /* A product whose weights have zeros, without multiplying those; by the driver the engine would
  * use if that were always faster. */
 bool bench_sparse(const bench_setup *s, int slot, const bench_case *c, bench_runner *out);

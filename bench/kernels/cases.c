@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cases.inc as a list, with names and amounts of work. */
+/* cases.inc and graphs.inc as one list, with names, classes and amounts of work. */
 #include <stdio.h>
 #include <string.h>
 
 #include "bench.h"
+#include "graphs.h"
 
 typedef struct row {
     const char *network, *layer; /* NULL: a product */
@@ -31,14 +32,48 @@ static const row rows[] = {
 #undef BENCH_ATTENTION
 };
 
+static const char *kind_of_conv(const bench_conv *c)
+{
+    const int64_t in = c->in / c->groups, out = c->out / c->groups;
+    if (c->groups > 1 && in == 1 && out > 1)
+        return "multiplier";
+    if (c->groups > 1 && in > 1 && in < 16)
+        return "narrow_groups";
+    return c->dilation > 8 ? "dilated" : "";
+}
+
+static const char *kind_of_product(const bench_gemm *g)
+{
+    if (g->zeros || !g->packed)
+        return "";
+    if (g->m == 1)
+        return "one_row";
+    return g->m >= 49 && g->m <= 200 && (g->k <= 256 || g->n <= 256) ? "small_products" : "";
+}
+
+static bool graph_case(size_t k, bench_case *out)
+{
+    const bench_graph *g = bench_graph_get(k);
+    if (!g)
+        return false;
+    *out = (bench_case){.kind = g->kind, .group = g->kind, .graph = g, .count = 1};
+    snprintf(out->name, sizeof out->name, "%s/%s", g->kind, g->layer);
+    return true;
+}
+
 bool bench_case_get(size_t k, bench_case *out)
 {
-    if (k >= sizeof rows / sizeof rows[0])
-        return false;
+    const size_t drivers = sizeof rows / sizeof rows[0];
+    if (k >= drivers)
+        return graph_case(k - drivers, out);
     const row *r = &rows[k];
     *out = (bench_case){.group = r->network           ? r->network
                                  : r->attention.batch ? "attention"
                                                       : "gemm",
+                        .kind = r->network             ? kind_of_conv(&r->conv)
+                                : r->attention.windows ? "windows"
+                                : r->attention.batch   ? ""
+                                                       : kind_of_product(&r->gemm),
                         .is_conv = r->network != NULL,
                         .gemm = r->gemm,
                         .conv = r->conv,

@@ -10,10 +10,12 @@
 static const char usage[] =
     "usage: script/bench kernels [OPTION...] [WORD...]\n"
     "\n"
-    "Measures the cases whose name contains one of the WORDs (without WORDs: all cases):\n"
-    "gemm/MxNxK, gemm/MxNxK/sparse90_4x1 (90 % of the blocks of 4 outputs at one k are zero),\n"
-    "conv/NETWORK/LAYER, attention/BATCHxHEADSxPOSITIONSxSIZE, .../windows (rows in windows of an\n"
-    "image, with masks). The peak is measured together with each case, with the same\n"
+    "Measures the cases whose name contains one of the WORDs, or whose class is one of them\n"
+    "(without WORDs: all cases): gemm/MxNxK, gemm/MxNxK/sparse90_4x1 (90 % of the blocks of 4\n"
+    "outputs at one k are zero), conv/NETWORK/LAYER, attention/BATCHxHEADSxPOSITIONSxSIZE,\n"
+    ".../windows (rows in windows of an image, with masks), CLASS/NAME (a small graph, run by a\n"
+    "session; with its steps and GB/s). The peak is measured together with each case, with the "
+    "same\n"
     "instructions and threads. The percentage of the peak is the median over many rounds, with\n"
     "its quartiles. A ! after them: other programs used the cores in nearly all rounds.\n"
     "\n"
@@ -29,11 +31,11 @@ static const char usage[] =
     "      --rivals         also measure OpenBLAS and oneDNN if they are installed\n"
     "      --openblas FILE, --onednn FILE   paths of these libraries\n"
     "      --json FILE      write all results\n"
-    "      --list           list the names of the cases\n"
+    "      --list           list the names of the cases, with their classes\n"
     "      --rows           measure every row of src/kernels/kernels.inc instead, or those whose\n"
     "                       name contains a WORD: GFLOP/s or GB/s, and the ratio to plain C\n"
-    "      --quick          with --rows: call each row once with tiny arrays, to see that it "
-    "runs\n";
+    "      --quick          run each case once, or call each row once with tiny arrays, to see\n"
+    "                       that it works\n";
 
 typedef struct options {
     const char *cpu, *json, **words;
@@ -157,8 +159,8 @@ static void read_options(int argc, char **argv, bench_setup *s, options *o)
         s->threads[s->thread_counts++] = 1;
     if (o->rows && (s->thread_counts > 1 || s->threads[0] > 1 || o->json || o->list))
         fail("measures on one thread and prints a table, nothing else", "--rows");
-    if (o->quick && !o->rows)
-        fail("goes with --rows", "--quick");
+    if (o->quick && (o->json || o->list))
+        fail("measures nothing", "--quick");
     if (s->type != SONDE_DTYPE_F32 && (s->rivals || s->winograd))
         fail("rivals and Winograd are measured in f32", "--precision");
 }
@@ -166,21 +168,23 @@ static void read_options(int argc, char **argv, bench_setup *s, options *o)
 static bool wanted(const bench_case *c, const options *o)
 {
     for (int i = 0; i < o->word_count; i++) {
-        if (strstr(c->name, o->words[i]))
+        if (strstr(c->name, o->words[i]) || strcmp(c->kind, o->words[i]) == 0)
             return true;
     }
     return o->word_count == 0;
 }
 
-static void bench_one(const bench_setup *s, const bench_case *c, bench_runner *runners,
+/* False: nobody could run it. */
+static bool bench_one(const bench_setup *s, const bench_case *c, bench_runner *runners,
                       bench_report *report)
 {
     size_t n = 0;
     bool (*const engine)(const bench_setup *, int, uint32_t, const bench_case *, bench_runner *) =
-        c->attention.batch          ? bench_attend
+        c->graph                    ? bench_session
+        : c->attention.batch        ? bench_attend
         : s->type == SONDE_DTYPE_I8 ? bench_bytes
                                     : bench_engine;
-    const bool rivals = s->rivals && !c->attention.batch;
+    const bool rivals = s->rivals && !c->attention.batch && !c->graph;
     memset(runners, 0, BENCH_MAX_RUNNERS * sizeof *runners);
     for (int slot = 0; slot < s->thread_counts; slot++) {
         n += engine(s, slot, s->cpu.flags, c, &runners[n]);
@@ -195,10 +199,19 @@ static void bench_one(const bench_setup *s, const bench_case *c, bench_runner *r
             n += bench_onednn(s, slot, c, &runners[n]);
         }
     }
-    bench_measure(s, runners, n);
-    bench_report_case(report, c, runners, n);
-    for (size_t i = 0; i < n; i++)
+    if (report) {
+        bench_measure(s, runners, n);
+        bench_report_case(report, c, runners, n);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!report) {
+            runners[i].run(runners[i].state);
+            printf("%-36s %-9s %7d %s\n", c->name, runners[i].by, runners[i].threads,
+                   runners[i].plan);
+        }
         runners[i].free(runners[i].state);
+    }
+    return n > 0;
 }
 
 static int bench_all(const bench_setup *s, const options *o)
@@ -206,21 +219,21 @@ static int bench_all(const bench_setup *s, const options *o)
     bench_case c;
     if (o->rows)
         return bench_rows(s, o->words, o->word_count, o->quick) ? 0 : 1;
-    size_t found = 0;
+    size_t found = 0, ran = 0;
     bench_runner *runners = bench_alloc(BENCH_MAX_RUNNERS * sizeof *runners);
-    bench_report *report = bench_report_open(s, o->json);
+    bench_report *report = o->quick ? NULL : bench_report_open(s, o->json);
     for (size_t k = 0; bench_case_get(k, &c); k++) {
         if (!wanted(&c, o))
             continue;
-        bench_one(s, &c, runners, report);
+        ran += bench_one(s, &c, runners, report);
         found++;
     }
     free(runners);
-    if (!bench_report_close(report))
+    if (report && !bench_report_close(report))
         fail("could not be written", o->json);
     if (found == 0)
         fputs("no case has such a name; --list shows them\n", stderr);
-    return found ? 0 : 1;
+    return found && (!o->quick || ran == found) ? 0 : 1;
 }
 
 int main(int argc, char **argv)
@@ -233,8 +246,9 @@ int main(int argc, char **argv)
     read_options(argc, argv, &s, &o);
     for (size_t k = 0; o.list && bench_case_get(k, &c); k++) {
         if (wanted(&c, &o))
-            puts(c.name);
+            printf(*c.kind ? "%-36s %s\n" : "%s\n", c.name, c.kind);
     }
+    s.level = o.cpu;
     sn_allocator_init_system(&alloc);
     bool ok = sn_cpu_detect(&s.cpu, o.cpu, &err) == SONDE_OK;
     if (ok)

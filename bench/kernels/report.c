@@ -18,6 +18,7 @@ struct bench_report {
     FILE *json;
     bool first;
     const char *group;
+    bool network; /* it is one, of which the layers are summed up */
     size_t cases; /* of the group */
     sum sums[BENCH_MAX_RUNNERS];
     size_t sum_count;
@@ -71,7 +72,7 @@ bench_report *bench_report_open(const bench_setup *s, const char *json)
 
 static void end_group(bench_report *r)
 {
-    for (size_t i = 0; i < r->sum_count && r->cases > 1 && strcmp(r->group, "gemm") != 0; i++) {
+    for (size_t i = 0; i < r->sum_count && r->cases > 1 && r->network; i++) {
         const sum *s = &r->sums[i];
         if (s->cases == r->cases)
             printf("%-36s %-9s %7d %10.1f %8.1f %6.1f%%\n", r->group, s->by, s->threads,
@@ -80,8 +81,8 @@ static void end_group(bench_report *r)
     r->sum_count = r->cases = 0;
 }
 
-static void add(bench_report *r, const bench_case *c, const bench_runner *b, double ns,
-                double share)
+static void add(bench_report *r, const bench_case *c, const bench_runner *b, double flops,
+                double ns, double share)
 {
     sum *s = r->sums;
     while (s < r->sums + r->sum_count && (s->threads != b->threads || strcmp(s->by, b->by) != 0))
@@ -92,7 +93,7 @@ static void add(bench_report *r, const bench_case *c, const bench_runner *b, dou
     }
     s->cases++;
     s->ns += ns * c->count;
-    s->flops += c->flops * c->count;
+    s->flops += flops * c->count;
     s->peak_ns += ns * share * c->count;
 }
 
@@ -120,6 +121,8 @@ static void json_runner(FILE *f, const bench_runner *b, double flops, double lea
     json_spread(f, "ns", ns);
     json_spread(f, "peak_gflops", bench_spread_of(b->peak, b->rounds));
     json_spread(f, "share_of_peak", share);
+    if (b->bytes > 0)
+        fprintf(f, ", \"flops\": %.12g, \"gbytes_per_s\": %.5g", flops, b->bytes / least);
     if (speedup)
         json_spread(f, "speedup", *speedup);
     fprintf(f, "}");
@@ -130,15 +133,19 @@ void bench_report_case(bench_report *r, const bench_case *c, const bench_runner 
     if (strcmp(r->group, c->group) != 0) {
         end_group(r);
         r->group = c->group;
+        r->network = c->is_conv;
     }
     r->cases++;
     if (r->json)
-        fprintf(r->json, "%s\n{\"name\": \"%s\", \"flops\": %.12g, \"count\": %d, \"results\": [",
-                r->first ? "" : ",", c->name, c->flops, c->count);
+        fprintf(r->json,
+                "%s\n{\"name\": \"%s\", \"class\": \"%s\", \"flops\": %.12g, \"count\": %d, "
+                "\"results\": [",
+                r->first ? "" : ",", c->name, c->kind, c->flops, c->count);
     r->first = false;
     for (size_t i = 0; i < n; i++) {
         const bench_runner *b = &runners[i], *one = slower(runners, b);
-        const bench_spread share = bench_share(b, c->flops);
+        const double flops = c->flops > 0 ? c->flops : b->flops;
+        const bench_spread share = bench_share(b, flops);
         const bench_spread faster = one ? bench_speedup(one, b) : (bench_spread){0};
         const double least = bench_least(b->ns, b->rounds);
         char quartiles[32], times[40] = "";
@@ -147,13 +154,14 @@ void bench_report_case(bench_report *r, const bench_case *c, const bench_runner 
         if (one)
             snprintf(times, sizeof times, "%.2fx (%.2f-%.2f) ", faster.median, faster.low,
                      faster.high);
-        printf("%-36s %-9s %7d %10.1f %8.1f %6.1f%% %-15s %s%s\n", i == 0 ? c->name : "", b->by,
-               b->threads, least / 1e3, c->flops / least, 100 * share.median, quartiles, times,
+        printf("%-36s %-9s %7d %10.1f %8.1f %6.1f%% %-15s %s%s", i == 0 ? c->name : "", b->by,
+               b->threads, least / 1e3, flops / least, 100 * share.median, quartiles, times,
                b->plan);
-        add(r, c, b, least, share.median);
+        printf(b->bytes / least >= 0.05 ? ", %.1f GB/s\n" : "\n", b->bytes / least);
+        add(r, c, b, flops, least, share.median);
         if (r->json) {
             fprintf(r->json, "%s", i ? ",\n " : "\n ");
-            json_runner(r->json, b, c->flops, least, share, one ? &faster : NULL);
+            json_runner(r->json, b, flops, least, share, one ? &faster : NULL);
         }
     }
     fflush(stdout);

@@ -70,7 +70,7 @@ def known(rows, model, threads, key):
 
 
 def summary(results):
-    """What a row says of the results of `sonde bench`: medians, and ratios with intervals over the rounds."""
+    """What a row says of the results of `sonde bench`: medians, and ratios of turns with intervals over the rounds."""
     good = {r["runtime"]["name"]: r for r in results if r["status"] == "ok" and r["latency_ms"]}
     rivals = [name for name in bench.RIVALS if name in good]
     line = {"ms": {name: r["latency_ms"]["p50"] for name, r in good.items()},
@@ -81,8 +81,7 @@ def summary(results):
             "machine": results[0].get("machine") if results else None, "better": None, "ratio": None, "ratios": {}}
     if "sonde" in good and rivals:
         line["ratios"] = {name: bench.ratio(good["sonde"], good[name]) for name in rivals}
-        line["better"] = min(rivals, key=lambda name: line["ms"][name])
-        line["ratio"] = line["ratios"][line["better"]]
+        line["better"], line["ratio"] = bench.better(line["ratios"])
     return line
 
 

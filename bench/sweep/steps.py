@@ -117,12 +117,12 @@ def agreement(sonde, python, folder, threads, seconds):
 
 
 def measure(given, folder):
-    """The results of `sonde bench`: the runtimes one at a time, in rounds, pinned to the same cores."""
+    """The results of `sonde bench`: the runtimes in turns, in rounds, pinned to the same cores."""
     with tempfile.TemporaryDirectory(prefix="sonde-sweep-") as work:
         out = pathlib.Path(work) / "results.json"
         call([given.sonde, "bench", folder / "model.onnx", "-i", folder / "inputs.npz", "--threads", given.threads,
-              "--against", ",".join(("sonde", *RIVALS)), "--rounds", given.rounds, "--duration", given.seconds,
-              "--no-program", "--timeout", "300", "--python", given.python, "--json", out, "-q"], 3600)
+              "--against", ",".join(("sonde", *RIVALS)), "--rounds", given.rounds, "--turns", given.turns, "--duration",
+              given.seconds, "-w", "2", "--no-program", "--timeout", "300", "--python", given.python, "--json", out, "-q"], 3600)
         results = json.loads(out.read_text())
     return results.get("results", [results])
 

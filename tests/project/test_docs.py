@@ -21,6 +21,9 @@ from check_includes import read_law  # noqa: E402
 BUILD, COMPILER = Path(sys.argv[1]), sys.argv[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/*/README.md")])
 FOLDERS = "src|docs|tests|script|include|bench|examples|tools|cmake|web|python"
+# The kinds of work that a benchmark of kernels must show.
+CLASSES = {"conv1d", "conv1d_long", "conv3d", "multiplier", "narrow_groups", "dilated", "transposed", "pool", "windows",
+           "tokens", "folded", "epilogue", "small_products", "one_row", "recurrent", "small_steps"}
 WARNINGS = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wmissing-prototypes -Werror".split()
 
 
@@ -131,6 +134,18 @@ class Docs(unittest.TestCase):
                     if not re.match(r"(cmake|ctest|script|git|valgrind)", line) and option not in (
                         "--full", "--preset"):
                         self.assertIn(option, known, name(page))
+
+    def test_classes_of_work_have_lines_in_the_kernel_benchmark(self):
+        section = (ROOT / "docs/benchmarking.md").read_text().split("| class | lines |")[1].split("\n\n")[0]
+        classes = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", section, re.M))
+        bench = [BUILD / "sonde_bench_kernels", "--list"]
+        listed = [line.split() for line in subprocess.run(bench, capture_output=True, text=True, check=True).stdout.splitlines()]
+        self.assertEqual(set(classes), {words[1] for words in listed if len(words) > 1})
+        self.assertEqual(set(classes), CLASSES)
+        for word, lines in classes.items():
+            shown = subprocess.run([*bench, word], capture_output=True, text=True, check=True).stdout.split()
+            for line in re.findall(r"`(.*?)`", lines):
+                self.assertIn(line, shown, word)
 
     def test_formats_are_listed(self):
         formats = re.search(r"^Formats: (.*)$", sonde("profile", "--help"), re.M).group(1).split(", ")

@@ -25,10 +25,12 @@ pytestmark = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
 # A driver that sleeps nowhere: it answers with made-up times. What it does wrong is its option.
 FAKE = r'''
 import os, shutil, sys, time
-how, inputs, reference = "", [], ""
+how, inputs, reference, later, seed = "", [], "", False, os.getpid()
 for line in sys.stdin:
     word, _, value = line.rstrip("\n").partition(" ")
     reply = None
+    if how.startswith("log") and word in ("load", "warmup", "run", "quit"):
+        with open(os.environ["FAKE_PID"] + ".log", "a") as file: file.write(f"{how[3:]} {word}\n")
     if word == "option": how = value
     elif word == "inputs": inputs.append(value)
     elif word == "reference": reference = value
@@ -52,12 +54,25 @@ for line in sys.stdin:
             times = 1000000 * (1000 if os.path.exists(os.environ["FAKE_PID"] + "s") else 1)
             reply = "times " + " ".join([str(times)] * int(value))
         elif how == "none": reply = "times"
+        elif how.startswith("drift"):  # slower with every eighth measured run of all that drift
+            runs = os.environ["FAKE_PID"] + ".runs"
+            before = int(open(runs).read()) if os.path.exists(runs) else 0
+            if word == "run":
+                with open(runs, "w") as file: file.write(str(before + int(value)))
+            times = [1000000 * int(how[5:]) * (1 + (before + i) // 8) for i in range(int(value))]
+            reply = "times " + " ".join(map(str, times))
+        elif how.startswith("jitter"):
+            seed = seed * 25214903917 + 11 & 0xFFFFFFFFFFFF
+            times = [1000000 * int(how[6:]) + (seed >> 20) % 900000 + 1000 * i for i in range(int(value))]
+            reply = "times " + " ".join(map(str, times))
+        elif how == "once" and word == "run" and later: os.abort()
         elif how.startswith("spread"):
             n, k = int(value), int(how[6:])
             times = [1000000 * k + 13000 * ((i * 7 + len(inputs)) % 11) + os.getpid() % 97 * 1000 for i in range(n)]
             if n > 3: times[3] = 90000000
             reply = "times " + " ".join(map(str, times))
         else: reply = "times " + " ".join(["2000000"] * int(value)) + f" wall {2000000 * int(value)}"
+    elif word == "memory" and how == "huge": reply = f"memory {1 << 60}"
     elif word == "memory": reply = "memory 1048576" if how != "plain" else "error what is that"
     elif word == "program":
         reply = "program " + ("false" if how == "bad-program" else "true") if how != "plain" else "unsupported none"
@@ -73,6 +88,10 @@ for line in sys.stdin:
         elif how == "compares": reply = "outputs difference 1e-9"
         elif how == "far": reply = "outputs difference 5"
         else: reply = "outputs none: I keep them"
+    if word == "run": later = True
+    if word == "load" and how == "spins":
+        import threading
+        threading.Thread(target=lambda: [None for _ in iter(int, 1)], daemon=True).start()
     if reply is not None: print(reply, flush=True)
 '''
 
@@ -158,7 +177,7 @@ def test_ratio_is_to_the_first_with_its_interval(scratch, fake):
 
 def test_statistics_follow_from_the_samples(scratch, fake):
     results = by_name(bench(scratch, "--peer", f"fake={fake}", "--against", "fake:spread2,fake:spread3,sonde",
-                            "-n", "60", "--rounds", "3", "--no-program"))
+                            "-n", "60", "--rounds", "3", "--turns", "1", "--no-program"))
     logs = []
     for name in ("fake:spread2", "fake:spread3"):
         r = results[name]
@@ -182,6 +201,114 @@ def test_statistics_follow_from_the_samples(scratch, fake):
 def test_one_round_has_no_interval(scratch, fake):
     ratio = by_name(bench(scratch, "--peer", f"fake={fake}", "--rounds", "1"))["fake"]["ratio"]
     assert ratio["value"] > 0 and ratio["low"] is None and ratio["high"] is None
+
+
+# ---------------------------------------------------------------- turns
+def test_what_drifts_together_gives_a_ratio_without_spread(scratch, fake, tmp_path):
+    words = ["--peer", f"fake={fake}", "--against", "fake:drift2,fake:drift3,sonde", "-n", "40", "--rounds", "2",
+             "--no-program"]
+    drifting = by_name(bench(scratch, *words, "--turns", "5"))["fake:drift3"]
+    assert drifting["turns"] == 5 and drifting["one_at_a_time"] is None
+    assert max(drifting["samples"]["latency"]["values"]) == 10 * min(drifting["samples"]["latency"]["values"])
+    assert list(drifting["ratio"].values()) == pytest.approx([1.5] * 3, rel=1e-9)
+    (tmp_path / "pid.runs").unlink()
+    alone = by_name(bench(scratch, *words, "--turns", "1"))["fake:drift3"]
+    assert alone["turns"] == 1 and alone["ratio"]["value"] > 2 and alone["ratio"]["high"] > 3
+
+
+def bench_models(monkeypatch):
+    """bench/models.py, which other tests do not see."""
+    monkeypatch.syspath_prepend(os.path.join(os.path.dirname(__file__), "..", "..", "bench"))
+    monkeypatch.delitem(sys.modules, "models", raising=False)
+    import models
+
+    monkeypatch.delitem(sys.modules, "models")
+    return models
+
+
+def test_a_ratio_can_be_computed_from_rounds_and_turns(scratch, fake, monkeypatch):
+    models = bench_models(monkeypatch)
+    results = by_name(bench(scratch, "--peer", f"fake={fake}", "--against", "fake:jitter2,fake:jitter3,sonde", "-n", "60",
+                            "--rounds", "3", "--turns", "4", "--no-program"))
+    one, other = results["fake:jitter2"], results["fake:jitter3"]
+    assert one["samples"]["latency"]["turns"] == [k for _ in range(3) for k in range(4) for _ in range(5)]
+    assert one["samples"]["load"]["turns"] == [0, 0, 0]
+    logs = np.log([np.reshape(r["samples"]["latency"]["values"], (3, 4, 5)) for r in (one, other)])
+    rounds = np.median(np.median(logs[1], axis=2) - np.median(logs[0], axis=2), axis=1)
+    assert other["ratio"]["value"] == pytest.approx(np.exp(rounds.mean()), rel=1e-6)
+    assert [other["ratio"]["low"], other["ratio"]["high"]] == pytest.approx(
+        np.exp(rounds.mean() + np.array([-1, 1]) * 4.303 * rounds.std(ddof=1) / np.sqrt(3)), rel=1e-6)
+    same = models.ratio(other, one)
+    assert [same[k] for k in ("value", "low", "high")] == pytest.approx(list(other["ratio"].values()), rel=1e-3)
+
+
+def test_of_one_or_two_rounds_the_interval_is_over_the_turns(scratch, fake, monkeypatch):
+    models = bench_models(monkeypatch)
+    words = ["--peer", f"fake={fake}", "--against", "fake:jitter2,fake:jitter3,sonde", "-n", "12", "--turns", "6",
+             "--no-program"]
+    for rounds in (1, 2):
+        results = by_name(bench(scratch, *words, "--rounds", rounds))
+        one, other = results["fake:jitter2"], results["fake:jitter3"]
+        logs = np.log([np.reshape(r["samples"]["latency"]["values"], (6 * rounds, -1)) for r in (one, other)])
+        turns = np.median(logs[1], axis=1) - np.median(logs[0], axis=1)
+        half = {1: 2.571, 2: 2.201}[rounds] * np.sqrt(np.pi / 2 / len(turns)) * 1.4826 * np.median(
+            np.abs(turns - np.median(turns)))
+        assert np.log(other["ratio"]["high"] / other["ratio"]["value"]) == pytest.approx(half, rel=1e-3)
+        same = models.ratio(other, one)
+        assert [same[k] for k in ("value", "low", "high")] == pytest.approx(list(other["ratio"].values()), rel=1e-3)
+
+
+def log_of(tmp_path):
+    return [tuple(line.split()) for line in (tmp_path / "pid.log").read_text().splitlines()]
+
+
+def test_in_a_round_all_stay_alive_and_the_order_turns_around(scratch, fake, tmp_path):
+    bench(scratch, "--peer", f"fake={fake}", "--against", "fake:logA,fake:logB,sonde", "-n", "4", "--rounds", "1", "--turns",
+          "2", "--no-program")
+    said = log_of(tmp_path)
+    start = [(name, word) for name in "AB" for word in ("load", "warmup", "warmup", "warmup")]
+    turns = [(name, word) for name in "ABBA" for word in ("warmup", "run")]
+    assert said == start + turns + [("A", "quit"), ("B", "quit")]
+
+
+def test_with_one_turn_each_is_alone(scratch, fake, tmp_path):
+    results = bench(scratch, "--peer", f"fake={fake}", "--against", "fake:logA,fake:logB,sonde", "-n", "4", "--rounds", "1",
+                    "--turns", "1", "-w", "1", "--no-program")
+    assert log_of(tmp_path) == [(name, word) for name in "AB" for word in ("load", "warmup", "run", "quit")]
+    assert [(r["turns"], r["one_at_a_time"]) for r in results] == [(1, None)] * 3
+
+
+def test_there_are_no_more_turns_than_runs(scratch, fake):
+    results = by_name(bench(scratch, "--peer", f"fake={fake}", "-n", "5", "--rounds", "2", "--turns", "9", "--no-program"))
+    assert results["fake"]["samples"]["latency"]["rounds"] == [0, 0, 0, 1, 1]
+    assert results["fake"]["samples"]["latency"]["turns"] == [0, 1, 2, 0, 1]
+    assert results["fake"]["turns"] == 3
+
+
+def test_one_that_ends_between_turns_leaves_the_others_theirs(scratch, fake):
+    results = by_name(bench(scratch, "--peer", f"fake={fake}", "--against", "fake:once,fake:good", "-n", "8", "--no-program"))
+    assert results["fake:once"]["status"] == "crashed"
+    for name in ("sonde", "fake:good"):
+        assert results[name]["status"] == "ok" and results[name]["iterations"] == 8
+        assert results[name]["samples"]["latency"]["turns"] == [0, 1, 2, 3] * 2
+
+
+def test_where_memory_would_not_hold_all_they_are_measured_one_at_a_time(scratch, fake, tmp_path):
+    page = tmp_path / "x.md"
+    results = by_name(bench(scratch, "--peer", f"fake={fake}", "--against", "fake:huge", "-n", "8", "--no-program", "-o", page))
+    for r in results.values():
+        assert "all together need" in r["one_at_a_time"] and "of memory" in r["one_at_a_time"]
+        assert r["samples"]["latency"]["rounds"] == [0] * 4 + [1] * 4
+        assert r["samples"]["latency"]["turns"] == [0, 1, 2, 3, 0, 0, 0, 0]
+        assert len(r["samples"]["load"]["values"]) == 2 and r["status"] == "ok"
+    assert "\nOne runtime at a time in some rounds: all together need " in page.read_text()
+
+
+def test_one_that_never_rests_is_measured_alone(scratch, fake):
+    results = by_name(bench(scratch, "--peer", f"fake={fake}", "--against", "fake:spins,fake:good", "--no-program"))
+    for r in results.values():
+        assert r["one_at_a_time"] == "fake:spins uses the processor while it is idle"
+        assert r["turns"] == 1 and r["iterations"] == 4 and r["status"] == "ok"
 
 
 # ---------------------------------------------------------------- drivers that misbehave
@@ -211,6 +338,15 @@ def gone(pid):
             return file.read().rpartition(")")[2].split()[0] == "Z"
     except OSError:
         return True
+
+
+def runs(pid, script):
+    """Whether the process runs this script."""
+    try:
+        with open(f"/proc/{pid}/cmdline") as file:
+            return str(script) in file.read().split("\0")
+    except OSError:
+        return False
 
 
 def test_a_driver_that_hangs_is_ended(scratch, fake):
@@ -431,6 +567,7 @@ def test_accuracy_takes_folders_as_classes(scratch, tmp_path):
     (["--against", "torch:jit"], "its variants are compile"),
     (["--peer", "x"], "NAME=FILE"),
     (["--threads", "1,x"], "--threads"),
+    (["--turns", "0"], "--turns 0 is out of range"),
     (["--batch-size", "0"], "--batch-size"),
     (["--workload", "X"], "L (latency) or T (throughput)"),
     (["--mode", "accuracy"], "--dataset"),
@@ -447,7 +584,7 @@ def test_interrupted_it_leaves_nothing(scratch, fake, tmp_path, number):
     pid_file = tmp_path / "pid"
     env = dict(os.environ, TMPDIR=str(scratch), FAKE_PID=str(pid_file))
     process = subprocess.Popen([PROGRAM, "bench", "zoo:tiny_mlp", "-n", "4", "--peer", f"fake={fake}", "--against",
-                                "fake:hang", "--python", sys.executable], env=env, stdout=subprocess.PIPE,
+                                "fake:good,fake:hang", "--python", sys.executable], env=env, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)
     try:
         while not (pid_file.exists() and pid_file.read_text()):
@@ -460,3 +597,4 @@ def test_interrupted_it_leaves_nothing(scratch, fake, tmp_path, number):
     assert process.returncode == 128 + number and "interrupted before the first table was complete" in said
     assert list(scratch.iterdir()) == []
     assert gone(pid_file.read_text())
+    assert [pid for pid in filter(str.isdigit, os.listdir("/proc")) if runs(pid, fake) and not gone(pid)] == []

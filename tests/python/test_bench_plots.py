@@ -120,7 +120,7 @@ def test_the_note_of_the_violins_says_what_they_show(plots, tmp_path):
     (tmp_path / "far.py").write_text(FAR)
     file = tmp_path / "x.violins.svg"
     subprocess.run([PROGRAM, "bench", "zoo:tiny_mlp", "--peer", f"far={tmp_path / 'far.py'}", "--against", "far", "-n", "60",
-                    "--rounds", "1", "--no-program", "-q", "-o", file], check=True, timeout=PATIENCE)
+                    "--rounds", "1", "--turns", "1", "--no-program", "-q", "-o", file], check=True, timeout=PATIENCE)
     far = xml.parse(file).getroot()
     for root in (plots["x.violins"], far):
         text = words(root)

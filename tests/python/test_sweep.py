@@ -91,6 +91,42 @@ def test_the_ratio_is_to_the_better_peer_with_its_interval(sweep):
     assert line["differ"] == ["openvino:precision=f32"] and line["ms"]["sonde"] == 9
 
 
+def in_turns(name, *rounds):
+    """A result whose rounds have turns, of three samples each."""
+    made = result(name, [1])
+    made["samples"]["latency"] = {
+        "values": [value for turns in rounds for value in turns for _ in range(3)],
+        "rounds": [k for k, turns in enumerate(rounds) for _ in turns for _ in range(3)],
+        "turns": [k for turns in rounds for k in range(len(turns)) for _ in range(3)]}
+    return made
+
+
+def test_ratios_are_those_of_turns(sweep):
+    ours, theirs = [[4, 40, 12, 8], [400, 4]], [[5, 50, 15, 10], [500, 5]]  # the clock changes, for both alike
+    line = sweep.rows.summary([in_turns("sonde", *ours), in_turns("onnxruntime", *theirs),
+                               in_turns("openvino:precision=f32", *([x / 2 for x in y] for y in theirs))])
+    assert line["better"] == "openvino:precision=f32" and line["ratio"]["value"] == pytest.approx(1.6)
+    assert [line["ratios"]["onnxruntime"][k] for k in ("value", "low", "high")] == pytest.approx([0.8] * 3)
+    odd = in_turns("onnxruntime", [5, 50, 15, 10], [500, 500])
+    assert sweep.bench.ratio(in_turns("sonde", *ours), odd)["value"] == pytest.approx(0.8 * 0.1**0.5)
+
+
+def test_a_model_is_measured_in_turns(sweep, monkeypatch, tmp_path):
+    commands = []
+
+    def call(command, *_):
+        commands.append(list(map(str, command)))
+        pathlib.Path(command[command.index("--json") + 1]).write_text(json.dumps(result("sonde", [1])))
+
+    monkeypatch.setattr(sweep.steps, "call", call)
+    given = types.SimpleNamespace(sonde="sonde", python="python", threads=2, rounds=3, turns=7, seconds=0.5)
+    assert sweep.steps.measure(given, tmp_path)[0]["runtime"]["name"] == "sonde"
+    (command,) = commands
+    for option, value in (("--threads", "2"), ("--rounds", "3"), ("--turns", "7"), ("--duration", "0.5")):
+        assert command[command.index(option) + 1] == value
+    assert "--no-program" in command
+
+
 def test_a_peer_that_fails_is_left_out(sweep):
     line = sweep.rows.summary([result("sonde", [8]), result("onnxruntime", [10], status="crashed"),
                                result("openvino:precision=f32", [16])])

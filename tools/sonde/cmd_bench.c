@@ -10,8 +10,8 @@ static const char details[] =
     "\n"
     "MODEL is the path of a model file or zoo:NAME; several models give one table each. By\n"
     "default there are 3 warm-up runs, then measured runs for 2 seconds, spread over 5\n"
-    "rounds, and at least 10 of them; -w, --duration, --rounds and -n change this. After that\n"
-    "whole programs are timed, from process start to result.\n"
+    "rounds of 10 turns, and at least 10 of them; -w, --duration, --rounds, --turns and -n\n"
+    "change this. After that whole programs are timed, from process start to result.\n"
     "\n"
     "  sonde bench zoo:regnet_x_400mf --against onnxruntime,openvino,rten\n"
     "  sonde bench model.onnx -s batch=4 -t 1,2 -o bench.csv -o bench.md --json bench.json\n"
@@ -48,6 +48,9 @@ static const option_row compared_rows[] = {
      "one folder of images per class, or .npz files with an array 'label'"},
     {0, "rounds", OPT_INT, AT(rounds), "N",
      "number of times each runtime is restarted, in rotated order (default: 5)"},
+    {0, "turns", OPT_INT, AT(turns), "N",
+     "number of times a round goes through the runtimes, which stay alive meanwhile; 1: each is "
+     "alone (default: 10)"},
     {0, "min-runs", OPT_INT, AT(min_runs), "N", "runs of each whole program (default: 10)"},
     {0, "timeout", OPT_REAL, AT(timeout_s), "S",
      "kill a runtime that does not answer for S seconds (default: 60)"},
@@ -116,6 +119,8 @@ static int check_words(const bench_options *o, bool *accuracy)
         return fail_usage("--iterations 0: nothing would be measured");
     if (o->rounds < 1 || o->rounds > 1000)
         return fail_usage("--rounds %lld is out of range; use 1 to 1000", (long long)o->rounds);
+    if (o->turns < 1 || o->turns > 1000)
+        return fail_usage("--turns %lld is out of range; use 1 to 1000", (long long)o->turns);
     if (o->min_runs < 1 || o->min_runs > 100000)
         return fail_usage("--min-runs %lld is out of range; use 1 to 100000",
                           (long long)o->min_runs);
@@ -183,7 +188,8 @@ static int measure_table(const request *q, bench_results *out, const bench_model
                     .threads = threads,
                     .instances = instances_of(o, threads),
                     .rounds =
-                        (int)(iterations > 0 && iterations < o->rounds ? iterations : o->rounds)};
+                        (int)(iterations > 0 && iterations < o->rounds ? iterations : o->rounds),
+                    .turns = (int)o->turns};
     out->items = need(realloc(out->items, (from + n) * sizeof *out->items));
     p.results = out->items + from;
     for (size_t i = 0; i < n; i++)
@@ -305,6 +311,7 @@ int cmd_bench(int argc, char **argv)
 {
     bench_options o = {.setup = SETUP_DEFAULTS,
                        .rounds = 5,
+                       .turns = 10,
                        .min_runs = 10,
                        .timeout_s = 60,
                        .tolerances = TOLERANCES_DEFAULTS};

@@ -186,7 +186,7 @@ bool bench_accuracies(const bench_plan *p)
         talk t;
         if (talk_start(&t, &setting) && bench_ask_load(&t, &p->results[i], 0))
             rate(&t, p, &s, &p->results[i]);
-        go_on = bench_turn_end(&t, &p->results[i]) && !interrupted();
+        go_on = bench_talk_end(&t, &p->results[i]) && !interrupted();
     }
     list_free_texts(&s.files);
     free(s.labels);

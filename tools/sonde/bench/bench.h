@@ -8,11 +8,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Samples in the order in which they were taken. round[i], from 0, tells in which round sample i
- * was taken: in a round every runtime has its turn, in a fresh process each, in rotated order. */
+/* When a sample was taken, both from 0. In a round every runtime has a fresh process; in a turn of
+ * a round each of them is measured once, one right after the other. What is taken once a round, or
+ * one runtime at a time, is of turn 0. */
+typedef struct bench_when {
+    int round, turn;
+} bench_when;
+
+/* Samples in the order in which they were taken: rounds and their turns ascend. */
 typedef struct bench_series {
     double *value; /* milliseconds, or bytes for memory */
-    int *round;
+    bench_when *when;
     size_t n;
 } bench_series;
 
@@ -27,9 +33,10 @@ typedef struct bench_stats {
 } bench_stats;
 
 /* By which factor this one is slower than the first runtime that worked, on the same model with the
- * same threads, batch size and instances: the geometric mean of the rounds' ratios of medians
- * (inference) or of times (whole program). low and high are the ends of its 95 % interval, NAN when
- * there are fewer than two common rounds. */
+ * same threads, batch size and instances. A turn's ratio is that of its medians (of times, for
+ * whole programs), a round's is the median of its turns', and this is the geometric mean over the
+ * rounds. low and high are the ends of its 95 % interval, NAN when there is one round of fewer than
+ * six turns. */
 typedef struct bench_ratio {
     bool known;
     double value, low, high;
@@ -84,8 +91,9 @@ typedef struct bench_result {
     char *name;    /* without: "onnxruntime" */
     char *version; /* "" when it never said */
     int threads, instances;
-    int64_t batch; /* samples in one inference; 1 when the model has no batch dimension */
-    int rounds;
+    int64_t batch;     /* samples in one inference; 1 when the model has no batch dimension */
+    int rounds, turns; /* turns: the most that a round had; 1: one runtime at a time */
+    char *apart;       /* why there were no turns though asked for, or not in all rounds; or NULL */
 
     bench_state state;
     char *message; /* NULL when state is BENCH_OK */
@@ -134,11 +142,13 @@ typedef struct bench_results {
 bool bench_same_table(const bench_result *a, const bench_result *b);
 
 /* ---- statistics.c ---- */
-void bench_series_add(bench_series *s, double value, int round);
+void bench_series_add(bench_series *s, double value, bench_when when);
 void bench_series_free(bench_series *s);
 bench_stats bench_stats_of(const bench_series *s);
-/* Each round that both have gives one ratio of medians; the interval is Student's over the
- * logarithms of those. */
+/* Each round of which both have a turn gives one ratio; the interval is Student's over the
+ * logarithms of those. One or two rounds would tell too little: with six turns or more the interval
+ * is that of the turns' median then, from their scaled median absolute deviation, without what
+ * processes differ by. */
 bench_ratio bench_ratio_of(const bench_series *of, const bench_series *to);
 /* Its interval is so wide that its ends tell nothing: two rounds, for instance, that disagree. */
 bool bench_ratio_unclear(const bench_ratio *r);

@@ -3,6 +3,7 @@
  * clock starts when it is let go, so what forking costs the bench is nobody's time. */
 #include "bench/child.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -212,6 +213,43 @@ double child_peak_rss(const child *c)
     if (f)
         fclose(f);
     return (double)kib * 1024;
+}
+
+double child_cpu_ms(const child *c)
+{
+    clockid_t its_clock;
+    struct timespec used;
+    if (!c->pid || clock_getcpuclockid(c->pid, &its_clock) || clock_gettime(its_clock, &used))
+        return 0;
+    return (double)used.tv_sec * 1e3 + (double)used.tv_nsec / 1e6;
+}
+
+/* The state of a thread follows its name, which is in brackets. */
+static bool thread_works(const char *path)
+{
+    char line[512] = "";
+    FILE *f = fopen(path, "re");
+    if (f && !fgets(line, sizeof line, f))
+        line[0] = 0;
+    if (f)
+        fclose(f);
+    const char *name_end = strrchr(line, ')');
+    return name_end && strncmp(name_end, ") R", 3) == 0;
+}
+
+bool child_works(const child *c)
+{
+    char path[512];
+    bool works = false;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)c->pid);
+    DIR *threads = c->pid ? opendir(path) : NULL;
+    for (struct dirent *e; threads && !works && (e = readdir(threads));) {
+        snprintf(path, sizeof path, "/proc/%d/task/%s/stat", (int)c->pid, e->d_name);
+        works = thread_works(path);
+    }
+    if (threads)
+        closedir(threads);
+    return works;
 }
 
 /* ------------------------------------------------------------------ ending */

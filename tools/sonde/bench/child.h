@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Processes the bench starts: pinned, in a group of their own, ended with everything they started
- * when they hang, when the bench is interrupted, or when it dies. One at a time. */
+ * when they hang, when the bench is interrupted, or when it dies. */
 #ifndef SONDE_BENCH_CHILD_H
 #define SONDE_BENCH_CHILD_H
 
@@ -44,6 +44,10 @@ bool child_send(child *c, const char *fmt, ...) SONDE_PRINTF(2, 3);
 child_answer child_read(child *c, double timeout_s, char **line);
 /* Most bytes its memory ever held, so far; 0: not known. */
 double child_peak_rss(const child *c);
+/* Time of the processor it has used so far, with all its threads; 0: not known. */
+double child_cpu_ms(const child *c);
+/* Whether one of its threads runs or waits for a core. */
+bool child_works(const child *c);
 /* Closes its input, waits a little, ends it if need be. Returns its wait status. */
 int child_end(child *c);
 

@@ -47,7 +47,7 @@ static void json_ratio(text *t, const char *key, const bench_ratio *r)
     text_add(t, "}");
 }
 
-/* Values and the rounds they belong to. */
+/* Values, and the rounds and turns they belong to. */
 static void json_series(text *t, const char *key, const bench_series *s)
 {
     text_add(t, ",\"%s\":{\"values\":[", key);
@@ -55,7 +55,10 @@ static void json_series(text *t, const char *key, const bench_series *s)
         text_add(t, "%s%.9g", i ? "," : "", s->value[i]);
     text_add(t, "],\"rounds\":[");
     for (size_t i = 0; i < s->n; i++)
-        text_add(t, "%s%d", i ? "," : "", s->round[i]);
+        text_add(t, "%s%d", i ? "," : "", s->when[i].round);
+    text_add(t, "],\"turns\":[");
+    for (size_t i = 0; i < s->n; i++)
+        text_add(t, "%s%d", i ? "," : "", s->when[i].turn);
     text_add(t, "]}");
 }
 
@@ -134,8 +137,9 @@ static void json_result(text *t, const bench_results *all, const bench_result *r
     json_machine(t, &all->machine);
     json_text(t, "status", states[r->state]);
     json_text(t, "message", r->message);
-    text_add(t, ",\"batch\":%lld,\"instances\":%d,\"rounds\":%d", (long long)r->batch, r->instances,
-             r->rounds);
+    text_add(t, ",\"batch\":%lld,\"instances\":%d,\"rounds\":%d,\"turns\":%d", (long long)r->batch,
+             r->instances, r->rounds, r->turns);
+    json_text(t, "one_at_a_time", r->apart);
     text_add(t, ",\"outliers\":%zu", r->stats.outliers);
     json_number(t, "mean_without_outliers_ms", r->latency.n ? r->stats.kept_mean : NAN);
     json_number(t, "stddev_without_outliers_ms", r->latency.n ? r->stats.kept_stddev : NAN);

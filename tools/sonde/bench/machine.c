@@ -24,6 +24,42 @@ char *bench_cores(int n)
     return t.data ? t.data : text_of("%s", "");
 }
 
+/* The number behind `word` and white space in a file of such lines, or at the very beginning. */
+static double number_in(const char *path, const char *word)
+{
+    char line[256];
+    double number = 0;
+    FILE *f = fopen(path, "re");
+    for (bool found = false; f && !found && fgets(line, sizeof line, f);) {
+        const size_t n = strlen(word);
+        found = strncmp(line, word, n) == 0 && (!n || strchr(" \t", line[n]));
+        number = found ? strtod(line + n, NULL) : 0; /* "max": 0 */
+    }
+    if (f)
+        fclose(f);
+    return number;
+}
+
+/* Of the machine, and of the group of processes that a container is: what it holds without its
+ * files, which it would give back. */
+double bench_memory_left(void)
+{
+    static const char *const groups[][4] = {{"/sys/fs/cgroup/memory.max",
+                                             "/sys/fs/cgroup/memory.current",
+                                             "/sys/fs/cgroup/memory.stat", "file"},
+                                            {"/sys/fs/cgroup/memory/memory.limit_in_bytes",
+                                             "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+                                             "/sys/fs/cgroup/memory/memory.stat", "cache"}};
+    double left = number_in("/proc/meminfo", "MemAvailable:") * 1024;
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
+        const double most = number_in(groups[i][0], "");
+        const double held = number_in(groups[i][1], "") - number_in(groups[i][2], groups[i][3]);
+        if (most > 0)
+            left = most - held < left ? most - held : left;
+    }
+    return left > 0 ? left : 0;
+}
+
 static char *governor(void)
 {
     char line[64] = "";

@@ -13,7 +13,7 @@ typedef struct bench_options {
     run_setup setup;
     list against, peers;
     const char *python, *thread_list, *precision_list, *batch_list, *workload, *mode, *dataset;
-    int64_t rounds, min_runs;
+    int64_t rounds, turns, min_runs;
     double timeout_s;
     bool no_program, no_inference, no_pin;
     list outputs;
@@ -120,7 +120,7 @@ void talk_end(talk *t);
  * NULL. */
 char *talk_forgive(talk *t);
 /* The numbers (ns ► ms) of a `times` answer, appended. *wall_ms: all of it. */
-bool talk_times(talk *t, const char *line, bench_series *into, int round, double *wall_ms);
+bool talk_times(talk *t, const char *line, bench_series *into, bench_when when, double *wall_ms);
 
 /* ---- measure.c ---- */
 typedef struct bench_plan {
@@ -129,15 +129,30 @@ typedef struct bench_plan {
     const bench_model *model;
     bench_result *results; /* one for each runtime */
     const char *cores;
-    int threads, instances, rounds;
+    int threads, instances, rounds, turns;
 } bench_plan;
-/* Rounds of inference. False: interrupted. */
-bool bench_measure(const bench_plan *p);
-/* Pieces of a turn: its settings, the answer to `load`, and its end, which keeps what went wrong
- * and returns false when the bench was interrupted. */
+/* What a runtime is asked in a round. False: it failed, or the bench was interrupted. */
 bench_setting bench_setting_of(const bench_plan *p, size_t which);
 bool bench_ask_load(talk *t, bench_result *r, int round);
-bool bench_turn_end(talk *t, bench_result *r);
+/* Warm-up runs with `warmup` or `full`, one a command; the fastest tells how long a run takes. The
+ * first is kept in `first` unless that is NULL. */
+bool bench_warm_up(talk *t, const char *verb, const bench_plan *p, bench_series *first, int round,
+                   double *ms);
+/* How many measured runs the round should have, when one takes `ms`. */
+long bench_runs_of_round(const bench_plan *p, int round, double ms);
+/* That many, a few seconds' worth to a command; what they took is added to *wall_ms. */
+bool bench_run_many(talk *t, const char *verb, long runs, double ms, bench_series *into,
+                    bench_when when, double *wall_ms);
+void bench_ask_memory(talk *t, bench_result *r, int round);
+void bench_ask_outputs(talk *t, const bench_plan *p, size_t which);
+/* The whole program is the driver's to name; one that has none says so. */
+void bench_ask_program(talk *t, bench_result *r);
+/* Ends the process and keeps what went wrong; false: the bench was interrupted. */
+bool bench_talk_end(talk *t, bench_result *r);
+
+/* ---- rounds.c ---- */
+/* Rounds of inference. False: interrupted. */
+bool bench_measure(const bench_plan *p);
 /* ---- program.c ---- the same for whole programs; the commands were asked for by bench_measure. */
 bool bench_programs(const bench_plan *p);
 /* ---- accuracy.c ---- the answers to a labelled data set, instead of rounds. */
@@ -157,6 +172,7 @@ int bench_answers(const bench_options *o, const run_setup *s, const bench_model 
 /* ---- machine.c ---- */
 int bench_machine_look(bench_machine *m);
 void bench_machine_free(bench_machine *m);
+double bench_memory_left(void); /* bytes that new processes may use; 0: not known */
 /* The first `n` cores this process may use, "0,1"; from malloc. */
 char *bench_cores(int n);
 

@@ -42,10 +42,11 @@ static void it_ended_badly(bench_program *g, int status, const char *log)
 
 static void keep(bench_program *g, const child_usage *u, int round)
 {
-    bench_series_add(&g->wall, u->wall_ms, round);
-    bench_series_add(&g->user, u->user_ms, round);
-    bench_series_add(&g->system, u->system_ms, round);
-    bench_series_add(&g->rss, u->rss_bytes, round);
+    const bench_when when = {.round = round};
+    bench_series_add(&g->wall, u->wall_ms, when);
+    bench_series_add(&g->user, u->user_ms, when);
+    bench_series_add(&g->system, u->system_ms, when);
+    bench_series_add(&g->rss, u->rss_bytes, when);
     for (int i = 0; i < BENCH_COUNTERS; i++) { /* sums until all runs are done */
         const bool known = u->counters[i].known && (round == 0 || g->counters[i].known);
         g->counters[i] = (bench_counter){.name = u->counters[i].name,

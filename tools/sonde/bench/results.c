@@ -15,6 +15,7 @@ void bench_result_open(bench_result *r, const bench_plan *p, const runtime *whic
                         .instances = p->instances,
                         .batch = p->model->batch,
                         .rounds = p->rounds,
+                        .turns = 1,
                         .max_difference = NAN};
 }
 
@@ -50,9 +51,16 @@ static void result_free(bench_result *r)
     bench_series *const series[] = {
         &r->latency,      &r->full,         &r->load,           &r->first,      &r->rss,
         &r->program.wall, &r->program.user, &r->program.system, &r->program.rss};
-    char *const texts[] = {r->model,           r->runtime,         r->name,
-                           r->version,         r->message,         r->difference,
-                           r->program.message, r->program.command, r->full_message};
+    char *const texts[] = {r->model,
+                           r->runtime,
+                           r->name,
+                           r->version,
+                           r->message,
+                           r->difference,
+                           r->program.message,
+                           r->program.command,
+                           r->full_message,
+                           r->apart};
     for (size_t i = 0; i < sizeof series / sizeof series[0]; i++)
         bench_series_free(series[i]);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)

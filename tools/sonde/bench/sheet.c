@@ -54,6 +54,7 @@ static void csv_row(text *t, const bench_result *r)
     csv_text(t, states[r->state]);
     csv_text(t, r->message ? r->message : "");
     csv_number(t, r->rounds);
+    csv_number(t, r->turns);
     csv_number(t, (double)r->latency.n);
     csv_number(t, r->load.n ? r->load_stats.p50 : NAN);
     csv_number(t, r->first.n ? r->first_stats.p50 : NAN);
@@ -84,16 +85,17 @@ static void csv_row(text *t, const bench_result *r)
 
 void bench_csv(const bench_results *r, text *t)
 {
-    text_add(t, "model,runtime,version,threads,batch,instances,status,message,rounds,iterations,"
-                "load_ms,first_ms,min_ms,mean_ms,p50_ms,p90_ms,p95_ms,p99_ms,p999_ms,max_ms,"
-                "stddev_ms,outliers,mean_without_outliers_ms,ratio,ratio_low,ratio_high,"
-                "throughput_per_s,peak_rss_bytes,full_min_ms,full_mean_ms,full_p50_ms,full_p90_ms,"
-                "full_p95_ms,full_p99_ms,full_p999_ms,full_max_ms,full_stddev_ms,outputs,"
-                "max_difference,program_mean_ms,program_stddev_ms,program_min_ms,program_max_ms,"
-                "program_user_ms,program_system_ms,program_runs,program_peak_rss_bytes,"
-                "program_ratio,program_ratio_low,program_ratio_high,task_clock_ms,context_switches,"
-                "cpu_migrations,page_faults,cycles,stalled_cycles_frontend,instructions,branches,"
-                "branch_misses,top1,top5\n");
+    text_add(
+        t, "model,runtime,version,threads,batch,instances,status,message,rounds,turns,"
+           "iterations,load_ms,first_ms,min_ms,mean_ms,p50_ms,p90_ms,p95_ms,p99_ms,p999_ms,max_ms,"
+           "stddev_ms,outliers,mean_without_outliers_ms,ratio,ratio_low,ratio_high,"
+           "throughput_per_s,peak_rss_bytes,full_min_ms,full_mean_ms,full_p50_ms,full_p90_ms,"
+           "full_p95_ms,full_p99_ms,full_p999_ms,full_max_ms,full_stddev_ms,outputs,"
+           "max_difference,program_mean_ms,program_stddev_ms,program_min_ms,program_max_ms,"
+           "program_user_ms,program_system_ms,program_runs,program_peak_rss_bytes,"
+           "program_ratio,program_ratio_low,program_ratio_high,task_clock_ms,context_switches,"
+           "cpu_migrations,page_faults,cycles,stalled_cycles_frontend,instructions,branches,"
+           "branch_misses,top1,top5\n");
     for (size_t i = 0; i < r->n; i++)
         csv_row(t, &r->items[i]);
 }
@@ -262,6 +264,11 @@ void bench_markdown(const bench_results *r, text *t)
             md_accuracy(t, first, to - from);
         else
             md_inference(t, first, to - from);
+        if (first->apart) {
+            text_add(t, "\nOne runtime at a time%s: ", first->turns > 1 ? " in some rounds" : "");
+            md_text(t, first->apart);
+            text_add(t, ".\n");
+        }
         if (program) {
             md_programs(t, first, to - from);
             md_counters(t, r, first, to - from);
@@ -271,6 +278,6 @@ void bench_markdown(const bench_results *r, text *t)
         t,
         "\n%s (%s), %d cores, %.1f GB, %s; %s; sonde %s. All samples are used; an outlier "
         "is more than 5 scaled median absolute deviations from the median; ratios are relative to "
-        "the first row, with Student's 95 %% interval over the rounds.\n",
+        "the first row, turn by turn, with Student's 95 %% interval over the rounds.\n",
         m->cpu, m->level, m->usable_cores, m->memory_bytes / 1e9, m->kernel, m->date, m->version);
 }

@@ -283,6 +283,8 @@ static void remarks(const bench_result *r, size_t n)
     for (size_t i = 0; i < n; i++)
         if (!r[i].state && r[i].difference)
             printf("\n%s: %s\n", r[i].runtime, r[i].difference);
+    if (r->apart)
+        printf("\none runtime at a time%s: %s\n", r->turns > 1 ? " in some rounds" : "", r->apart);
 }
 
 void bench_table(const bench_results *results, size_t from, size_t to)
@@ -306,6 +308,8 @@ void bench_table(const bench_results *results, size_t from, size_t to)
         printf(", cores pinned");
     if (inferred)
         printf(", %d round%s", r->rounds, r->rounds == 1 ? "" : "s");
+    if (inferred && r->turns > 1)
+        printf(" of %d turns", r->turns);
     printf("; %s\n", results->machine.cpu);
     if (rated)
         accuracy(r, n);

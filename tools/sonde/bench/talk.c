@@ -23,7 +23,9 @@ bool talk_start(talk *t, const bench_setting *s)
 {
     const char *argv[4];
     runtime_command(s->all, s->runtime, argv);
-    *t = (talk){.timeout_s = s->timeout_s, .log = scratch_path("driver.log")};
+    char *log = text_of("driver_%td.log", s->runtime - s->all->items);
+    *t = (talk){.timeout_s = s->timeout_s, .log = scratch_path(log)};
+    free(log);
     const child_setup setup = {
         .cores = s->cores, .talks = true, .error_log = s->verbose ? NULL : t->log};
     char *why = NULL;
@@ -127,7 +129,7 @@ char *talk_forgive(talk *t)
     return message;
 }
 
-bool talk_times(talk *t, const char *line, bench_series *into, int round, double *wall_ms)
+bool talk_times(talk *t, const char *line, bench_series *into, bench_when when, double *wall_ms)
 {
     char *rest = NULL;
     if (!talk_ask(t, line, "times", &rest))
@@ -149,7 +151,7 @@ bool talk_times(talk *t, const char *line, bench_series *into, int round, double
             *wall_ms = ns / 1e6;
             continue;
         }
-        bench_series_add(into, ns / 1e6, round);
+        bench_series_add(into, ns / 1e6, when);
         sum_ms += ns / 1e6;
         n++;
     }
