@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plain images go channel by channel, with scale and shift made in double; blocked ones by blocks
- * of channels through the kernel of depthwise convolutions. */
+ * of channels. */
 #include "compute/batchnorm.h"
 
 #include <math.h>
@@ -96,24 +96,37 @@ static void channel(void *arg, size_t index, int worker)
 }
 
 /* ------------------------------------------------------------------ blocked */
-/* y = x * scale + shift for `pixels` vectors of `block` lanes. */
+enum { TOGETHER = 256 }; /* floats of whole pixels, by factors that are repeated for them */
+
+/* y = x * scale + shift for `n` floats, whole pixels of `block` lanes; TOGETHER floats of each. */
 static void scale_lanes(const sn_kernels *k, float *y, const float *x, const float *scale,
-                        const float *shift, int64_t pixels, unsigned block)
+                        const float *shift, int64_t n)
 {
-    const sn_f32_depthwise t = {.x = x, /* a depthwise convolution with a window of one pixel */
-                                .w = scale,
-                                .bias = shift,
-                                .y = y,
-                                .to = 1,
-                                .cols = pixels,
-                                .in = {1, pixels},
-                                .kernel = {1, 1},
-                                .stride = {1, 1},
-                                .dilation = {1, 1},
-                                .block = block,
-                                .lo = -INFINITY,
-                                .hi = INFINITY};
-    k->f32_depthwise(&t);
+    for (int64_t i = 0; i < n; i += TOGETHER) {
+        const size_t count = (size_t)(n - i < TOGETHER ? n - i : TOGETHER);
+        k->f32_mul(y + i, x + i, scale, count, SN_BINARY_VV);
+        k->f32_add(y + i, y + i, shift, count, SN_BINARY_VV);
+    }
+}
+
+/* Scale and shift of `lanes` channels from c on. A block of an image may be few pixels: nothing of
+ * this may take long. */
+static void block_factors(const sn_batchnorm *b, const sn_batchnorm_data *d, int64_t c,
+                          int64_t lanes, float *scale, float *shift)
+{
+    const sn_elems in[4] = {d->scale, d->variance, d->bias, d->mean};
+    double v[4][16];
+    for (int i = 0; i < 4; i++) {
+        const float *f32 = (const float *)in[i].data + c;
+        const bool direct = in[i].dtype == SONDE_DTYPE_F32;
+        for (int64_t l = 0; l < lanes; l++)
+            v[i][l] = direct ? (double)f32[l] : load(in[i], c + l);
+    }
+    for (int64_t l = 0; l < lanes; l++) {
+        const double a = v[0][l] / sqrt(v[1][l] + (double)b->epsilon);
+        scale[l] = (float)a;
+        shift[l] = (float)(v[2][l] - v[3][l] * a);
+    }
 }
 
 /* One channel block of one image. */
@@ -125,15 +138,15 @@ static void channel_block(void *arg, size_t index, int worker)
     const int64_t blocks = (b->channels + b->block - 1) / b->block, cb = (int64_t)index % blocks;
     const float *x = (const float *)d->x.data + (int64_t)index * b->pixels * b->block;
     float *y = (float *)d->y.data + (int64_t)index * b->pixels * b->block;
-    float scale[16] = {0}, shift[16] = {0}; /* zero in the padding lanes */
+    float scale[TOGETHER] = {0}, shift[TOGETHER] = {0}; /* zero in the padding lanes */
     (void)worker;
-    for (int64_t l = 0; l < b->block && cb * b->block + l < b->channels; l++) {
-        const int64_t c = cb * b->block + l;
-        const double a = load(d->scale, c) / sqrt(load(d->variance, c) + (double)b->epsilon);
-        scale[l] = (float)a;
-        shift[l] = (float)(load(d->bias, c) - load(d->mean, c) * a);
+    const int64_t c = cb * b->block, left = b->channels - c;
+    block_factors(b, d, c, left < b->block ? left : b->block, scale, shift);
+    for (int64_t i = b->block; i < TOGETHER && i < b->pixels * b->block; i++) {
+        scale[i] = scale[i - b->block];
+        shift[i] = shift[i - b->block];
     }
-    scale_lanes(j->kernels, y, x, scale, shift, b->pixels, (unsigned)b->block);
+    scale_lanes(j->kernels, y, x, scale, shift, b->pixels * b->block);
 }
 
 void sn_batchnorm_run(const sn_batchnorm *b, const sn_batchnorm_data *d, sn_pool *pool)

@@ -138,9 +138,9 @@ static void strip_range(void *arg, size_t lo, size_t hi)
     size_t inner = (size_t)p->inner, strips = (inner + STRIP - 1) / STRIP;
     for (size_t u = lo; u < hi; u++) {
         size_t first = u % strips * STRIP, at = u / strips * (size_t)p->n * inner + first;
-        (p->kind == SN_HARDMAX ? hardmax_strip : strip)(
-            p, (float *)j->y + at, (const float *)j->x + at,
-            inner - first < STRIP ? inner - first : STRIP);
+        (p->kind == SN_HARDMAX ? hardmax_strip
+                               : strip)(p, (float *)j->y + at, (const float *)j->x + at,
+                                        inner - first < STRIP ? inner - first : STRIP);
     }
 }
 

@@ -33,7 +33,8 @@ static int moved_axis(const sn_node *t, bool last)
     if (axis > rank - 2)
         return -1;
     for (int i = axis; i < rank; i++) {
-        const int64_t moved = last ? (i == rank - 1 ? axis : i + 1) : (i == axis ? rank - 1 : i - 1);
+        const int64_t moved =
+            last ? (i == rank - 1 ? axis : i + 1) : (i == axis ? rank - 1 : i - 1);
         if (perm[i] != moved)
             return -1;
     }
@@ -71,7 +72,8 @@ static bool match(sn_node *t, found *f)
     *f = (found){.to_last = t, .axis = moved_axis(t, true)};
     sn_node *n = f->axis >= 0 ? sn_value_only_reader(t->out[0]) : NULL;
     if (!n || !sn_node_is(n, "MatMul") || n->in[0].value != t->out[0] ||
-        !sn_value_is_dtype(t->out[0], SONDE_DTYPE_F32) || !has_places(&t->in[0].value->fact.type, f->axis))
+        !sn_value_is_dtype(t->out[0], SONDE_DTYPE_F32) ||
+        !has_places(&t->in[0].value->fact.type, f->axis))
         return false;
     const sn_tensor *w = numbers(n->in[1].value);
     if (!w || w->rank != 2 || w->dims[0] < 1 || w->dims[1] < 1 || w->dims[0] > MOST_CHANNELS ||

@@ -22,7 +22,7 @@ typedef struct attention {
     double scale;
     bool nan_is_zero;
     sn_heads_axes axes;
-    bool unit;              /* queries and keys are divided by their lengths, or by … */
+    bool unit; /* queries and keys are divided by their lengths, or by … */
     float least;
     int64_t y_axes[SN_VIEW_RANK];
     int y_rank;

@@ -95,9 +95,9 @@ static bool describe(const sn_view *v, sn_value *source, bool columns, sn_heads_
         const int at = axes == SN_HEADS_FIRST ? 1 : v->rank - 3;
         heads = head_axis(v->axis[at].digit, v->axis[at].n, t, o);
     }
-    const bool whole =
-        plain_axis(v, len_axis, t, &o->view[2]) && plain_axis(&b, batch_axis, t, &o->view[0]) &&
-        !(b.axis[batch_axis].n && b.axis[batch_axis].digit[0].maybe_more);
+    const bool whole = plain_axis(v, len_axis, t, &o->view[2]) &&
+                       plain_axis(&b, batch_axis, t, &o->view[0]) &&
+                       !(b.axis[batch_axis].n && b.axis[batch_axis].digit[0].maybe_more);
     if (!heads || (!whole && !(cuts && cut_axes(&b, batch_axis, len_axis, t, o))))
         return false;
     o->view[4] = v->first;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Heads of attention as views: where [batch, heads, positions, size] lie in the value a projection
- * made, in the five numbers sonde.FusedAttention and sonde.FusedRotary take. Batches may be windows,
- * of which an axis of the source is made together with the positions in them: the view is one of
- * the source with that axis cut in two then. */
+ * made, in the five numbers sonde.FusedAttention and sonde.FusedRotary take. Batches may be
+ * windows, of which an axis of the source is made together with the positions in them: the view is
+ * one of the source with that axis cut in two then. */
 #ifndef SN_PASSES_HEADS_VIEW_H
 #define SN_PASSES_HEADS_VIEW_H
 

@@ -39,9 +39,9 @@ static sn_model *mixing_model(const variant *v, bool other_way_back)
 TEST(a_product_of_a_few_channels_is_computed_where_they_lie)
 {
     static const variant variants[] = {
-        {4, {1, 0, 7, 9}, 1, 4, 4, true, false},  {4, {2, 0, 5, 5}, 1, 6, 3, true, false},
+        {4, {1, 0, 7, 9}, 1, 4, 4, true, false},    {4, {2, 0, 5, 5}, 1, 6, 3, true, false},
         {4, {2, 3, 0, 11}, 2, 5, 16, false, false}, {3, {3, 0, 17}, 1, 1, 4, true, false},
-        {3, {0, 4, 18}, 0, 16, 2, false, false},  {4, {1, 0, 6, 8}, 1, 8, 8, true, true},
+        {3, {0, 4, 18}, 0, 16, 2, false, false},    {4, {1, 0, 6, 8}, 1, 8, 8, true, true},
     };
     for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
         sn_model *m = mixing_model(&variants[i], false);
