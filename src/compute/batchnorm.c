@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plain images go channel by channel, with scale and shift made in double; blocked ones by blocks
- * of channels. */
+ * of channels through the kernel of depthwise convolutions. */
 #include "compute/batchnorm.h"
 
 #include <math.h>
@@ -96,17 +96,24 @@ static void channel(void *arg, size_t index, int worker)
 }
 
 /* ------------------------------------------------------------------ blocked */
-enum { TOGETHER = 256 }; /* floats of whole pixels, by factors that are repeated for them */
-
-/* y = x * scale + shift for `n` floats, whole pixels of `block` lanes; TOGETHER floats of each. */
+/* y = x * scale + shift for `pixels` vectors of `block` lanes. */
 static void scale_lanes(const sn_kernels *k, float *y, const float *x, const float *scale,
-                        const float *shift, int64_t n)
+                        const float *shift, int64_t pixels, unsigned block)
 {
-    for (int64_t i = 0; i < n; i += TOGETHER) {
-        const size_t count = (size_t)(n - i < TOGETHER ? n - i : TOGETHER);
-        k->f32_mul(y + i, x + i, scale, count, SN_BINARY_VV);
-        k->f32_add(y + i, y + i, shift, count, SN_BINARY_VV);
-    }
+    const sn_f32_depthwise t = {.x = x, /* a depthwise convolution with a window of one pixel */
+                                .w = scale,
+                                .bias = shift,
+                                .y = y,
+                                .to = 1,
+                                .cols = pixels,
+                                .in = {1, pixels},
+                                .kernel = {1, 1},
+                                .stride = {1, 1},
+                                .dilation = {1, 1},
+                                .block = block,
+                                .lo = -INFINITY,
+                                .hi = INFINITY};
+    k->f32_depthwise(&t);
 }
 
 /* Scale and shift of `lanes` channels from c on. A block of an image may be few pixels: nothing of
@@ -138,15 +145,11 @@ static void channel_block(void *arg, size_t index, int worker)
     const int64_t blocks = (b->channels + b->block - 1) / b->block, cb = (int64_t)index % blocks;
     const float *x = (const float *)d->x.data + (int64_t)index * b->pixels * b->block;
     float *y = (float *)d->y.data + (int64_t)index * b->pixels * b->block;
-    float scale[TOGETHER] = {0}, shift[TOGETHER] = {0}; /* zero in the padding lanes */
+    float scale[16] = {0}, shift[16] = {0}; /* zero in the padding lanes */
     (void)worker;
     const int64_t c = cb * b->block, left = b->channels - c;
     block_factors(b, d, c, left < b->block ? left : b->block, scale, shift);
-    for (int64_t i = b->block; i < TOGETHER && i < b->pixels * b->block; i++) {
-        scale[i] = scale[i - b->block];
-        shift[i] = shift[i - b->block];
-    }
-    scale_lanes(j->kernels, y, x, scale, shift, b->pixels * b->block);
+    scale_lanes(j->kernels, y, x, scale, shift, b->pixels, (unsigned)b->block);
 }
 
 void sn_batchnorm_run(const sn_batchnorm *b, const sn_batchnorm_data *d, sn_pool *pool)
