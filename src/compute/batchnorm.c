@@ -116,6 +116,26 @@ static void scale_lanes(const sn_kernels *k, float *y, const float *x, const flo
     k->f32_depthwise(&t);
 }
 
+/* Scale and shift of `lanes` channels from c on. A block of an image may be few pixels: nothing of
+ * this may take long. */
+static void block_factors(const sn_batchnorm *b, const sn_batchnorm_data *d, int64_t c,
+                          int64_t lanes, float *scale, float *shift)
+{
+    const sn_elems in[4] = {d->scale, d->variance, d->bias, d->mean};
+    double v[4][16];
+    for (int i = 0; i < 4; i++) {
+        const float *f32 = (const float *)in[i].data + c;
+        const bool direct = in[i].dtype == SONDE_DTYPE_F32;
+        for (int64_t l = 0; l < lanes; l++)
+            v[i][l] = direct ? (double)f32[l] : load(in[i], c + l);
+    }
+    for (int64_t l = 0; l < lanes; l++) {
+        const double a = v[0][l] / sqrt(v[1][l] + (double)b->epsilon);
+        scale[l] = (float)a;
+        shift[l] = (float)(v[2][l] - v[3][l] * a);
+    }
+}
+
 /* One channel block of one image. */
 static void channel_block(void *arg, size_t index, int worker)
 {
@@ -127,12 +147,8 @@ static void channel_block(void *arg, size_t index, int worker)
     float *y = (float *)d->y.data + (int64_t)index * b->pixels * b->block;
     float scale[16] = {0}, shift[16] = {0}; /* zero in the padding lanes */
     (void)worker;
-    for (int64_t l = 0; l < b->block && cb * b->block + l < b->channels; l++) {
-        const int64_t c = cb * b->block + l;
-        const double a = load(d->scale, c) / sqrt(load(d->variance, c) + (double)b->epsilon);
-        scale[l] = (float)a;
-        shift[l] = (float)(load(d->bias, c) - load(d->mean, c) * a);
-    }
+    const int64_t c = cb * b->block, left = b->channels - c;
+    block_factors(b, d, c, left < b->block ? left : b->block, scale, shift);
     scale_lanes(j->kernels, y, x, scale, shift, b->pixels, (unsigned)b->block);
 }
 

@@ -7,7 +7,7 @@
 
 #include "compute/eltwise.h"
 
-enum { STRIP = 64 };
+enum { STRIP = 256 };
 
 typedef struct job {
     const sn_softmax_plan *p;
@@ -61,48 +61,73 @@ static void row_range(void *arg, size_t lo, size_t hi)
 }
 
 /* ------------------------------------------------------------------ f32, strips of columns */
+static void hardmax_strip(const sn_softmax_plan *p, float *y, const float *x, size_t width)
+{
+    const size_t n = (size_t)p->n, step = (size_t)p->inner;
+    size_t best[STRIP] = {0};
+    for (size_t r = 1; r < n; r++) {
+        for (size_t i = 0; i < width; i++) {
+            const float v = x[r * step + i], m = x[best[i] * step + i];
+            if (v > m || (isnan(v) && !isnan(m)))
+                best[i] = r;
+        }
+    }
+    for (size_t r = 0; r < n; r++)
+        for (size_t i = 0; i < width; i++)
+            y[r * step + i] = best[i] == r;
+}
+
+/* a[i] of the first `width` columns is repeated for `rows` of them. */
+static void repeat(float *a, size_t width, size_t rows)
+{
+    for (size_t i = width; i < rows * width; i++)
+        a[i] = a[i - width];
+}
+
+/* Rows that lie one behind the other, those of all columns, go several at a time: a vector of them
+ * has every column several times. What is summed up for each of them is one number in the end. */
 static void strip(const sn_softmax_plan *p, float *y, const float *x, size_t width)
 {
     const sn_kernels *k = p->kernels;
-    size_t n = (size_t)p->n, step = (size_t)p->inner;
+    const size_t n = (size_t)p->n, step = (size_t)p->inner, most = STRIP / width;
+    const size_t rows = width < step || n < most ? 1 : most, lanes = rows * width;
+    const size_t whole = n / rows * rows;
     float m[STRIP], sum[STRIP], tmp[STRIP];
-    int64_t best[STRIP];
-    for (size_t i = 0; i < width; i++) {
+    for (size_t i = 0; i < lanes; i++) {
         m[i] = x[i];
-        best[i] = 0;
         sum[i] = 0.0f;
     }
-    for (size_t r = 1; r < n; r++) {
-        for (size_t i = 0; i < width; i++) {
-            float v = x[r * step + i];
-            if (v > m[i] || (isnan(v) && !isnan(m[i]))) {
-                m[i] = v;
-                best[i] = (int64_t)r;
-            }
-        }
+    for (size_t r = rows; r < whole; r += rows)
+        k->f32_max(m, m, x + r * step, lanes, SN_BINARY_VV);
+    for (size_t r = 1; r < rows; r++)
+        k->f32_max(m, m, m + r * width, width, SN_BINARY_VV);
+    for (size_t r = whole; r < n; r++)
+        k->f32_max(m, m, x + r * step, width, SN_BINARY_VV);
+    repeat(m, width, rows);
+    const bool kept = p->kind == SN_SOFTMAX;
+    for (size_t r = 0; r < n; r += r < whole ? rows : 1) {
+        const size_t count = r < whole ? lanes : width;
+        float *e = kept ? y + r * step : tmp;
+        k->f32_sub(e, x + r * step, m, count, SN_BINARY_VV);
+        k->f32_exp(e, e, count, NULL);
+        k->f32_add(sum, sum, e, count, SN_BINARY_VV);
     }
-    for (size_t r = 0; r < n && p->kind == SN_HARDMAX; r++)
+    for (size_t r = 1; r < rows; r++)
+        k->f32_add(sum, sum, sum + r * width, width, SN_BINARY_VV);
+    if (!kept) {
         for (size_t i = 0; i < width; i++)
-            y[r * step + i] = best[i] == (int64_t)r;
-    if (p->kind == SN_HARDMAX)
-        return;
-    for (size_t r = 0; r < n; r++) {
-        k->f32_sub(tmp, x + r * step, m, width, SN_BINARY_VV);
-        k->f32_exp(tmp, tmp, width, NULL);
-        k->f32_add(sum, sum, tmp, width, SN_BINARY_VV);
-        if (p->kind == SN_SOFTMAX)
-            for (size_t i = 0; i < width; i++)
-                y[r * step + i] = tmp[i];
+            sum[i] = (float)log((double)sum[i]);
     }
-    for (size_t i = 0; i < width; i++)
-        sum[i] = p->kind == SN_SOFTMAX ? sum[i] : (float)log((double)sum[i]);
-    for (size_t r = 0; r < n; r++) {
+    repeat(sum, width, rows);
+    for (size_t r = 0; r < n; r += r < whole ? rows : 1) {
+        const size_t count = r < whole ? lanes : width;
         float *row = y + r * step;
-        if (p->kind == SN_SOFTMAX)
-            k->f32_div(row, row, sum, width, SN_BINARY_VV);
-        else
-            for (size_t i = 0; i < width; i++)
-                row[i] = (x[r * step + i] - m[i]) - sum[i];
+        if (kept) {
+            k->f32_div(row, row, sum, count, SN_BINARY_VV);
+            continue;
+        }
+        k->f32_sub(tmp, x + r * step, m, count, SN_BINARY_VV);
+        k->f32_sub(row, tmp, sum, count, SN_BINARY_VV);
     }
 }
 
@@ -113,8 +138,9 @@ static void strip_range(void *arg, size_t lo, size_t hi)
     size_t inner = (size_t)p->inner, strips = (inner + STRIP - 1) / STRIP;
     for (size_t u = lo; u < hi; u++) {
         size_t first = u % strips * STRIP, at = u / strips * (size_t)p->n * inner + first;
-        strip(p, (float *)j->y + at, (const float *)j->x + at,
-              inner - first < STRIP ? inner - first : STRIP);
+        (p->kind == SN_HARDMAX ? hardmax_strip
+                               : strip)(p, (float *)j->y + at, (const float *)j->x + at,
+                                        inner - first < STRIP ? inner - first : STRIP);
     }
 }
 

@@ -20,8 +20,9 @@ typedef struct attention {
     sn_scores scores;
     sn_heads_view q, k, v;
     double scale;
-    bool nan_is_zero, flat; /* flat: scores of rank 3, batch and heads are one axis */
-    bool unit;              /* queries and keys are divided by their lengths, or by … */
+    bool nan_is_zero;
+    sn_heads_axes axes;
+    bool unit; /* queries and keys are divided by their lengths, or by … */
     float least;
     int64_t y_axes[SN_VIEW_RANK];
     int y_rank;
@@ -30,9 +31,16 @@ typedef struct attention {
 /* ------------------------------------------------------------------ operands */
 static bool find_views(attention *m, sn_value *q, sn_value *k, sn_value *v, bool k_columns)
 {
-    return sn_heads_view_find(q, false, m->flat, &m->q) &&
-           sn_heads_view_find(k, k_columns, m->flat, &m->k) &&
-           sn_heads_view_find(v, false, m->flat, &m->v);
+    for (int cuts = 1; cuts >= 0; cuts--) {
+        if (!sn_heads_view_find(q, false, m->axes, cuts, &m->q) ||
+            !sn_heads_view_find(k, k_columns, m->axes, cuts, &m->k) ||
+            !sn_heads_view_find(v, false, m->axes, cuts, &m->v))
+            continue;
+        /* A copy that stays for one of them is better for the others, too. */
+        if (m->q.cut == m->k.cut && m->q.cut == m->v.cut)
+            return true;
+    }
+    return false;
 }
 
 /* Queries and keys are divided by their lengths: what they are before is read. */
@@ -45,17 +53,46 @@ static bool find_unit_views(attention *m, sn_value *v)
            m->k.scale == 1;
 }
 
-static bool find_operands(attention *m, const sn_node *product, bool flat)
+static bool find_operands(attention *m, const sn_node *product, sn_heads_axes axes)
 {
-    m->flat = flat;
+    m->axes = axes;
     m->unit = find_unit_views(m, product->in[1].value);
     if (!m->unit &&
         !find_views(m, m->first->in[0].value, m->first->in[1].value, product->in[1].value, true))
         return false;
     /* Heads as the scores have them: one head of q may meet several of k by broadcasting. */
-    if (m->scores.rank > 3 && m->scores.heads != m->q.heads)
+    const int64_t heads = axes == SN_HEADS_FIRST ? m->scores.windows : m->scores.heads;
+    if (m->scores.rank > 3 && heads != m->q.heads)
         return false;
     return m->q.size == m->k.size && m->k.heads == m->v.heads && m->q.heads % m->k.heads == 0;
+}
+
+static int steps_of(const attention *m)
+{
+    return m->q.steps + m->k.steps + m->v.steps;
+}
+
+/* The same with heads before windows, where scores of rank 5 have no masks that would tell which is
+ * which; taken if its sources are further up. */
+static bool find_heads_first(attention *m, const sn_node *product, bool found)
+{
+    attention other = *m;
+    if (m->scores.rank != 5 || m->scores.n_terms || m->scores.keep || m->scores.scales ||
+        !find_operands(&other, product, SN_HEADS_FIRST) ||
+        (found && steps_of(&other) <= steps_of(m)))
+        return false;
+    *m = other;
+    m->scores.rank = 4;
+    m->scores.windows = 1;
+    return true;
+}
+
+static bool find_any_operands(attention *m, const sn_node *product)
+{
+    const bool usual = find_operands(m, product, SN_HEADS_USUAL);
+    if (find_heads_first(m, product, usual) || usual)
+        return true;
+    return m->scores.rank <= 3 && find_operands(m, product, SN_HEADS_FLAT);
 }
 
 static bool add_node(attention *m, sn_node *n)
@@ -89,14 +126,16 @@ static sn_value *match_nan_guard(attention *m, sn_value *v)
 /* Axes of the result as digits of [batch, heads, positions, size]. */
 static bool result_axes(attention *m, const sn_view *v, int rank)
 {
-    static const int64_t parts[6][5] = {[3] = {1, 3, 4}, [4] = {1, 2, 3, 4}, [5] = {1, 1, 2, 3, 4}};
+    static const int64_t usual[6][5] = {[3] = {1, 3, 4}, [4] = {1, 2, 3, 4}, [5] = {1, 1, 2, 3, 4}};
+    static const int64_t heads_first[5] = {1, 2, 1, 3, 4};
+    const int64_t *parts = m->axes == SN_HEADS_FIRST ? heads_first : usual[rank];
     int64_t axes[SN_VIEW_RANK];
     for (int i = 0; i < v->rank; i++) {
         axes[i] = 0;
         for (int k = 0; k < v->axis[i].n; k++) {
             const sn_digit *d = &v->axis[i].digit[k];
-            int64_t part = parts[rank][d->axis];
-            if (rank == 3 && d->axis == 0 && !m->flat)
+            int64_t part = parts[d->axis];
+            if (rank == 3 && d->axis == 0 && m->axes != SN_HEADS_FLAT)
                 part = d->inner == 1 ? 2 : 1;
             else if (d->inner != 1)
                 return false;
@@ -114,7 +153,8 @@ static bool result_axes(attention *m, const sn_view *v, int rank)
 static bool all_parts(const attention *m, const sn_type *product)
 {
     unsigned seen = m->q.heads == 1 ? 1u << 2 : 0;
-    if (product->dims[0] == 1 && (product->rank < 5 || product->dims[1] == 1))
+    const int second = m->axes == SN_HEADS_FIRST ? 2 : 1; /* axis of batches, of five */
+    if (product->dims[0] == 1 && (product->rank < 5 || product->dims[second] == 1))
         seen |= 1u << 1;
     if (product->dims[product->rank - 2] == 1)
         seen |= 1u << 3;
@@ -134,9 +174,9 @@ static bool match_result(attention *m, sn_node *product)
     sn_view view;
     /* Of two axes of batches, one has size 1. */
     if (!sn_view_begin(v, &view) || rank < 3 || rank > 5 ||
-        (rank == 5 && t->dims[0] != 1 && t->dims[1] != 1))
+        (rank == 5 && t->dims[0] != 1 && (m->axes == SN_HEADS_FIRST || t->dims[1] != 1)))
         return false;
-    if (rank == 3 && !m->flat) {
+    if (rank == 3 && m->axes != SN_HEADS_FLAT) {
         view.axis[0].n = 2;
         view.axis[0].digit[0] = (sn_digit){0, m->q.heads, SN_DIM_UNKNOWN, false};
         view.axis[0].digit[1] = (sn_digit){0, 1, m->q.heads, false};
@@ -204,8 +244,7 @@ static bool match(sn_node *softmax, attention *m)
     sn_node *product = match_product(m, match_nan_guard(m, softmax->out[0]));
     if (!product || (m->scores.rank != rank && (m->scores.n_terms || m->scores.keep)))
         return false;
-    if (!find_operands(m, product, false) &&
-        (m->scores.rank > 3 || !find_operands(m, product, true)))
+    if (!find_any_operands(m, product))
         return false;
     m->scale = m->scores.scale * m->q.scale * m->k.scale;
     /* Values that were scaled would scale the result: left alone. */
@@ -305,6 +344,52 @@ static sonde_status list_scales(sn_graph *g, sn_pass_env *env, const sn_scores *
     return SONDE_OK;
 }
 
+/* ------------------------------------------------------------------ sources */
+/* The source with an axis cut in two, by a Reshape before `at`. */
+static sonde_status cut_source(sn_graph *g, sn_pass_env *env, sn_node *at, sn_heads_view *o)
+{
+    const sn_type *t = &o->source->fact.type;
+    const int64_t rank = t->rank + 1;
+    sn_value *shape, *made;
+    sn_node *n;
+    void *data;
+    SN_TRY(sn_pass_constant(g, env, "", SONDE_DTYPE_I64, &rank, 1, &shape, &data));
+    int64_t *dims = data;
+    for (int i = 0; i < t->rank; i++)
+        dims[i + (i > o->cut_axis)] = t->dims[i];
+    dims[o->cut_axis] /= o->cut;
+    dims[o->cut_axis + 1] = o->cut;
+    SN_TRY(sn_graph_add_value(g, "", &made, env->err));
+    sn_value_show_as(made, o->source);
+    SN_TRY(sn_graph_add_node(g, at, "", "Reshape", at->name, 2, 1, &n, env->err));
+    n->opset = 14;
+    sn_node_set_input(n, 0, o->source);
+    sn_node_set_input(n, 1, shape);
+    sn_node_set_output(n, 0, made);
+    SN_TRY(sn_node_inherit(g, n, at, env->err));
+    o->source = made;
+    return sn_node_refresh(g, n, env->err);
+}
+
+/* Sources that are one value stay one. */
+static sonde_status cut_sources(sn_graph *g, sn_pass_env *env, attention *m)
+{
+    sn_heads_view *const views[3] = {&m->q, &m->k, &m->v};
+    sn_heads_view old[3];
+    for (int i = 0; i < 3; i++) {
+        old[i] = *views[i];
+        int same = 0;
+        while (same < i && !(old[same].source == old[i].source && old[same].cut == old[i].cut &&
+                             old[same].cut_axis == old[i].cut_axis))
+            same++;
+        if (same < i)
+            views[i]->source = views[same]->source;
+        else if (old[i].cut)
+            SN_TRY(cut_source(g, env, m->last, views[i]));
+    }
+    return SONDE_OK;
+}
+
 /* ------------------------------------------------------------------ the pass */
 static sonde_status apply(sn_graph *g, sn_pass_env *env, attention *m, sn_node **made)
 {
@@ -315,6 +400,7 @@ static sonde_status apply(sn_graph *g, sn_pass_env *env, attention *m, sn_node *
         SN_TRY(join_terms(g, env, m, a, b));
     if (s->scales)
         SN_TRY(list_scales(g, env, s, &scales));
+    SN_TRY(cut_sources(g, env, m));
     sn_value *const in[] = {m->q.source, m->k.source, m->v.source, s->terms[0],
                             s->keep,     s->terms[1], scales};
     uint32_t n_in = sizeof in / sizeof in[0];

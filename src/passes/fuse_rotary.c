@@ -160,8 +160,8 @@ static sonde_status apply(sn_graph *g, sn_pass_env *env, const rotary *m, sn_nod
     sn_heads_view x;
     sn_node *n;
     *made = NULL;
-    if (!sn_heads_view_find(m->x, false, false, &x) || x.heads != m->x->fact.type.dims[1] ||
-        x.scale != 1)
+    if (!sn_heads_view_find(m->x, false, SN_HEADS_USUAL, false, &x) ||
+        x.heads != m->x->fact.type.dims[1] || x.scale != 1)
         return SONDE_OK;
     SN_TRY(sn_graph_add_node(g, last, "sonde", "FusedRotary", last->name, 3, 1, &n, env->err));
     n->opset = 1;

@@ -38,55 +38,104 @@ static bool head_axis(const sn_digit *d, int n, const sn_type *source, sn_heads_
     return d->inner == 1 && d->size == source->dims[d->axis];
 }
 
-/* The view as heads. `columns`: the numbers of a head are axis rank - 2 (kᵀ). `flat`: the
- * first of three axes is taken whole; else it must be batch and heads. Five axes begin with two of
- * batches. */
-static bool describe(const sn_view *v, sn_value *source, bool columns, bool flat, sn_heads_view *o)
+/* Two axes that together are one of the source, one of them its inner part. */
+static bool cut_axes(const sn_view *v, int batch_axis, int len_axis, const sn_type *source,
+                     sn_heads_view *o)
+{
+    if (v->axis[batch_axis].n != 1 || v->axis[len_axis].n != 1)
+        return false;
+    const sn_digit *batch = v->axis[batch_axis].digit, *len = v->axis[len_axis].digit;
+    const sn_digit *inner = batch->inner == 1 ? batch : len, *outer = inner == batch ? len : batch;
+    if (batch->axis < 0 || batch->axis != len->axis || batch->axis == source->rank - 1 ||
+        !sn_type_is_concrete(source) || source->rank == SN_MAX_RANK || !sn_dim_known(inner->size) ||
+        inner->inner != 1 || outer->inner != inner->size || inner->maybe_more ||
+        outer->maybe_more || outer->size * inner->size != source->dims[batch->axis])
+        return false;
+    o->cut = inner->size;
+    o->cut_axis = batch->axis;
+    o->view[0] = batch->axis + (inner == batch);
+    o->view[2] = batch->axis + (inner == len);
+    if (o->view[1] > batch->axis)
+        o->view[1]++;
+    return true;
+}
+
+/* The axis of the batches; -1: more than one axis would be. */
+static int batch_axis_of(const sn_view *v, sn_heads_axes axes)
+{
+    if (axes == SN_HEADS_FIRST)
+        return v->rank == 5 && !v->axis[0].n ? 2 : -1;
+    if (v->rank == 5) /* of two axes of batches, one has size 1 */
+        return v->axis[0].n && v->axis[1].n ? -1 : v->axis[0].n ? 0 : 1;
+    return 0;
+}
+
+/* The view as heads; the options are those of sn_heads_view_find. */
+static bool describe(const sn_view *v, sn_value *source, bool columns, sn_heads_axes axes,
+                     bool cuts, sn_heads_view *o)
 {
     const sn_type *t = &source->fact.type;
     const int size_axis = v->rank - (columns ? 2 : 1), len_axis = v->rank - (columns ? 1 : 2);
+    if (v->rank < 3 || v->rank > 5)
+        return false;
     const sn_digit *size = v->axis[size_axis].digit;
-    int64_t batch;
-    if (v->rank < 3 || v->rank > 5 || v->axis[size_axis].n != 1 || size->axis != t->rank - 1 ||
+    const int batch_axis = batch_axis_of(v, axes);
+    if (batch_axis < 0 || v->axis[size_axis].n != 1 || size->axis != t->rank - 1 ||
         size->inner != 1 || !sn_dim_known(size->size) || size->maybe_more)
         return false;
     *o = (sn_heads_view){.source = source, .size = size->size, .scale = v->scale};
-    if (!plain_axis(v, len_axis, t, &o->view[2]))
-        return false;
     sn_view b = *v;
-    if (v->rank == 3 && !flat) {
-        if (v->axis[0].n < 2)
-            return false;
+    bool heads;
+    if (v->rank == 3 && axes == SN_HEADS_FLAT) {
+        heads = head_axis(NULL, 0, t, o);
+    } else if (v->rank == 3) {
+        heads = v->axis[0].n >= 2 && head_axis(v->axis[0].digit + 1, v->axis[0].n - 1, t, o);
         b.axis[0].n = 1;
-        if (!head_axis(v->axis[0].digit + 1, v->axis[0].n - 1, t, o))
-            return false;
-    } else if (v->rank == 5) { /* of two axes of batches, one has size 1 */
-        if (v->axis[0].n && v->axis[1].n)
-            return false;
-        b.axis[0] = v->axis[v->axis[0].n ? 0 : 1];
+    } else {
+        const int at = axes == SN_HEADS_FIRST ? 1 : v->rank - 3;
+        heads = head_axis(v->axis[at].digit, v->axis[at].n, t, o);
     }
-    if (!plain_axis(&b, 0, t, &batch) || (b.axis[0].n && b.axis[0].digit[0].maybe_more))
+    const bool whole = plain_axis(v, len_axis, t, &o->view[2]) &&
+                       plain_axis(&b, batch_axis, t, &o->view[0]) &&
+                       !(b.axis[batch_axis].n && b.axis[batch_axis].digit[0].maybe_more);
+    if (!heads || (!whole && !(cuts && cut_axes(&b, batch_axis, len_axis, t, o))))
         return false;
-    if (v->rank > 3 && !head_axis(v->axis[v->rank - 3].digit, v->axis[v->rank - 3].n, t, o))
-        return false;
-    if (v->rank == 3 && flat)
-        head_axis(NULL, 0, t, o);
-    o->view[0] = batch;
     o->view[4] = v->first;
     return o->heads >= 1 && o->size >= 1 && o->heads <= INT32_MAX && o->size <= INT32_MAX &&
            o->view[3] <= INT32_MAX && o->view[4] <= INT32_MAX;
 }
 
-bool sn_heads_view_find(sn_value *v, bool columns, bool flat, sn_heads_view *o)
+/* v as a view of a source from further up than `least`; the number of nodes between, -1: none. */
+static int find(const sn_view_chain *c, int least, bool columns, sn_heads_axes axes, bool cuts,
+                sn_heads_view *o)
+{
+    sn_view view;
+    sn_heads_view made;
+    for (int k = c->n; k > least; k--)
+        if (sn_view_follow(c, k, &view) &&
+            describe(&view, c->source[k], columns, axes, cuts, &made) &&
+            sn_value_is_dtype(made.source, SONDE_DTYPE_F32)) {
+            *o = made;
+            o->steps = k;
+            return k;
+        }
+    return -1;
+}
+
+/* A source is cut only to get rid of a copy: of one as it is, passes behind know more. */
+bool sn_heads_view_find(sn_value *v, bool columns, sn_heads_axes axes, bool cuts, sn_heads_view *o)
 {
     sn_view_chain c;
-    sn_view view;
+    sn_heads_view cut;
     sn_view_find_chain(v, &c);
-    for (int k = c.n; k >= 0; k--)
-        if (sn_view_follow(&c, k, &view) && describe(&view, c.source[k], columns, flat, o) &&
-            sn_value_is_dtype(o->source, SONDE_DTYPE_F32))
-            return true;
-    return false;
+    const int whole = find(&c, -1, columns, axes, false, o);
+    const int further = cuts ? find(&c, whole, columns, axes, true, &cut) : -1;
+    bool copied = false;
+    for (int i = whole < 0 ? 0 : whole; i < further; i++)
+        copied |= sn_node_is(c.node[i], "Transpose");
+    if (copied)
+        *o = cut;
+    return whole >= 0 || copied;
 }
 
 /* ------------------------------------------------------------------ rows of length 1 */

@@ -269,4 +269,43 @@ TEST(a_shape_to_expand_to_is_known_though_it_is_compared_with_minus_one)
     end_pass_model(m, p);
 }
 
+/* Every Reshape of some exporters says allowzero, which matters only where a dim is 0. */
+TEST(a_shape_without_zeros_does_not_need_allowzero)
+{
+    for (int zero = 0; zero < 2; zero++) {
+        sn_model *m = pass_model(0);
+        sn_graph *g = m->graph, *p = NULL;
+        typed_input(g, "x", SONDE_DTYPE_F32, DIMS(zero ? 0 : 2, 6));
+        const_i64(g, "shape", 2, zero ? (int64_t[]){3, 0} : (int64_t[]){3, 4});
+        attr_int(g, node(g, "Reshape", "y", "x shape"), "allowzero", 1);
+        outputs(g, "y");
+        CHECK_OK(finish(m, "constant-shapes", &p));
+        const sn_node *n = p->first;
+        CHECK_EQ(sn_node_attr(n, "allowzero") != NULL, zero);
+        if (!zero)
+            check_same(m, p, 0);
+        end_pass_model(m, p);
+    }
+}
+
+TEST(a_computed_shape_with_allowzero_becomes_constant)
+{
+    sn_model *m = pass_model(0);
+    sn_graph *g = m->graph, *p = NULL;
+    free_input(g, "x");
+    const_i64(g, "first", 1, (int64_t[]){0});
+    const_i64(g, "rest", 2, (int64_t[]){4, -1});
+    node(g, "Shape", "dims", "x");
+    node(g, "Gather", "batch", "dims first");
+    attr_int(g, node(g, "Concat", "shape", "batch rest"), "axis", 0);
+    attr_int(g, node(g, "Reshape", "y", "x shape"), "allowzero", 1);
+    outputs(g, "y");
+    CHECK_OK(finish(m, "constant-shapes", &p));
+    const sn_node *n = p->outputs.data[0]->producer;
+    CHECK(sn_value_is_const(n->in[1].value));
+    CHECK(!sn_node_attr(n, "allowzero"));
+    check_same(m, p, 0);
+    end_pass_model(m, p);
+}
+
 TEST_MAIN()

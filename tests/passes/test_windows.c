@@ -343,4 +343,54 @@ TEST(rows_that_somebody_else_reads_stay_where_they_are)
     end_pass_model(m, p);
 }
 
+/* "x" [1, LEN * WINDOWS, 3 * HEADS * SIZE] ► heads before windows ► "y" in the order of x. */
+static sn_model *heads_first_model(int64_t heads, int64_t windows, bool pooled)
+{
+    sn_model *m = pass_model(0);
+    sn_graph *g = m->graph;
+    typed_input(g, "x", SONDE_DTYPE_F32, DIMS(1, LEN * windows, 3 * heads * SIZE));
+    reshape(g, "six", "x", DIMS(1, LEN, windows, 3, heads, SIZE));
+    perm(g, node(g, "Transpose", "turned6", "six"), DIMS(3, 0, 4, 2, 1, 5));
+    split_three(g, "turned6");
+    const int64_t len = pooled ? LEN / 4 : LEN;
+    if (pooled) {
+        const_i64(g, "of_four", 1, (int64_t[]){3});
+        reshape(g, "fours", "q", DIMS(1, heads, windows, 4, len, SIZE));
+        sn_node *most = node(g, "ReduceMax", "less", "fours of_four");
+        most->opset = 18;
+        attr_int(g, most, "keepdims", 0);
+    }
+    perm(g, node(g, "Transpose", "kt", "k"), DIMS(0, 1, 2, 4, 3));
+    node(g, "MatMul", "s", pooled ? "less kt" : "q kt");
+    node(g, "Softmax", "e", "s");
+    node(g, "MatMul", "o", "e v");
+    perm(g, node(g, "Transpose", "o5", "o"), DIMS(0, 3, 2, 1, 4));
+    reshape(g, "y", "o5", DIMS(1, len * windows, heads * SIZE));
+    outputs(g, "y");
+    return m;
+}
+
+TEST(windows_behind_heads_are_read_where_the_projection_wrote_them)
+{
+    for (int form = 0; form < 4; form++) {
+        sn_model *m = heads_first_model(form & 1 ? HEADS : 1, form & 2 ? 5 : 2, false);
+        sn_graph *p = NULL;
+        check_fused(m, &p);
+        CHECK_EQ(count_ops(p, "Transpose"), 0);
+        CHECK_EQ(count_ops(p, "Split"), 0);
+        end_pass_model(m, p);
+    }
+}
+
+TEST(queries_of_such_windows_may_be_fewer_than_keys)
+{
+    for (int heads = 1; heads <= HEADS; heads++) {
+        sn_model *m = heads_first_model(heads, 3, true);
+        sn_graph *p = NULL;
+        check_fused(m, &p);
+        CHECK_EQ(count_ops(p, "Transpose"), 1); /* for the queries, so keys are read there, too */
+        end_pass_model(m, p);
+    }
+}
+
 TEST_MAIN()

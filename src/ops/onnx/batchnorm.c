@@ -119,9 +119,9 @@ static sonde_status bind(sn_bind *b)
 #define NORM(from, to, outs, prep)                                                                 \
     {                                                                                              \
         .name = "BatchNormalization", .domain = "", .since = from, .until = to, .min_in = 5,       \
-        .max_in = 5, .min_out = 1, .max_out = outs, .params_size = sizeof(norm_params),            \
-        .prepare = prep, .infer = infer, .bind = bind, .run = run, .half = SN_HALF_IN_F32,         \
-        .in_blocks = in_blocks, .types = "f32 f64 f16 bf16"                                        \
+        .max_in = 5, .min_out = 1, .max_out = outs, .flags = SN_OP_INPLACE0,                       \
+        .params_size = sizeof(norm_params), .prepare = prep, .infer = infer, .bind = bind,         \
+        .run = run, .half = SN_HALF_IN_F32, .in_blocks = in_blocks, .types = "f32 f64 f16 bf16"    \
     }
 
 const sn_op sn_op_batch_normalization[] = {NORM(1, 5, 5, prepare_1),
