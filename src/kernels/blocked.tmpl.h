@@ -66,9 +66,9 @@ SN_INLINE void pool_overlapping(const sn_f32_pool *t, size_t at, const int P, co
             SN_UNROLL for (int c = 0; c < columns; c++) col[c] =
                 v_max_or_nan(col[c], v_load(xi + c * SN_BLOCK));
         }
-        SN_UNROLL for (int k = 0; k < P; k++) v_store(
-            t->y + (at + (size_t)k) * SN_BLOCK + v,
-            v_max_or_nan(v_max_or_nan(col[k * S], col[k * S + 1]), col[k * S + 2]));
+        SN_UNROLL for (int k = 0; k < P; k++)
+            v_store(t->y + (at + (size_t)k) * SN_BLOCK + v,
+                    v_max_or_nan(v_max_or_nan(col[k * S], col[k * S + 1]), col[k * S + 2]));
     }
 }
 

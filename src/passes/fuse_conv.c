@@ -7,7 +7,8 @@
 
 static bool is_candidate(const sn_node *n)
 {
-    return (sn_node_is(n, "Conv") || sn_node_is(n, "ConvTranspose")) && n->n_in >= 2 && n->n_out == 1 && n->out[0] && n->in[0].value &&
+    return (sn_node_is(n, "Conv") || sn_node_is(n, "ConvTranspose")) && n->n_in >= 2 &&
+           n->n_out == 1 && n->out[0] && n->in[0].value &&
            sn_value_is_dtype(n->in[0].value, SONDE_DTYPE_F32) &&
            sn_value_is_dtype(n->out[0], SONDE_DTYPE_F32);
 }

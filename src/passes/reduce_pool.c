@@ -29,9 +29,9 @@ static const int64_t *axes_of(const sn_node *n, int64_t *count)
 
 static bool is_convolution(const sn_node *n)
 {
-    return n && (sn_node_is(n, "Conv") || sn_node_is(n, "ConvTranspose") ||
-                 sn_node_is_internal(n, "FusedConv") ||
-                 sn_node_is_internal(n, "FusedConvTranspose"));
+    return n &&
+           (sn_node_is(n, "Conv") || sn_node_is(n, "ConvTranspose") ||
+            sn_node_is_internal(n, "FusedConv") || sn_node_is_internal(n, "FusedConvTranspose"));
 }
 
 static bool match(const sn_node *n, reduction *r)

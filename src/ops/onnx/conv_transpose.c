@@ -154,8 +154,9 @@ static sonde_status pack(sn_pack_request *r)
     return SONDE_OK;
 }
 
-static const sn_op_signature blocked = {
-    .in = {[X] = SN_PORT_SAME, [Z] = SN_PORT_SAME}, .out = SN_PORT_SAME, .native_cost = SN_COST_NEVER};
+static const sn_op_signature blocked = {.in = {[X] = SN_PORT_SAME, [Z] = SN_PORT_SAME},
+                                        .out = SN_PORT_SAME,
+                                        .native_cost = SN_COST_NEVER};
 
 /* Few channels would leave most of a block empty. */
 static const sn_op_signature *in_blocks(const sn_node *node, const void *params, int block)
