@@ -113,12 +113,11 @@ TEST(products_of_few_gathered_rows_stay)
     stays(&(gather_case){.nodes = EDGES, .joined = true, .gemm = true});
 }
 
-/* [batch, rows, width] along the rows, and along the width, which is no row. */
-static void gather_along(int64_t axis, int64_t k, bool first)
+static void gather_along(int64_t axis, int rank, const int64_t *dims, int64_t k, bool first)
 {
     sn_model *m = pass_model(0);
     sn_graph *g = m->graph, *p = NULL;
-    typed_input(g, "x", SONDE_DTYPE_F32, DIMS(2, NODES, WIDTH));
+    typed_input(g, "x", SONDE_DTYPE_F32, rank, dims);
     const_edges(g, "from", false);
     attr_int(g, node(g, "Gather", "a", "x from"), "axis", axis);
     const_f32(g, "w", 0, DIMS(k, COLUMNS));
@@ -132,21 +131,11 @@ static void gather_along(int64_t axis, int64_t k, bool first)
 
 TEST(rows_are_gathered_along_any_axis_but_the_last)
 {
-    gather_along(1, WIDTH, true);
-    gather_along(-2, WIDTH, true);
-    for (int last = 0; last < 2; last++) {
-        sn_model *m = pass_model(0);
-        sn_graph *g = m->graph, *p = NULL;
-        typed_input(g, "x", SONDE_DTYPE_F32, DIMS(4, NODES));
-        const_edges(g, "from", false);
-        attr_int(g, node(g, "Gather", "a", "x from"), "axis", last ? 1 : -1);
-        const_f32(g, "w", 0, DIMS(EDGES, COLUMNS));
-        node(g, "MatMul", "y", "a w");
-        outputs(g, "y");
-        CHECK_OK(finish(m, "gather-later", &p));
-        CHECK_STR(p->first->op_type, "Gather");
-        end_pass_model(m, p);
-    }
+    const int64_t volume[] = {2, NODES, WIDTH}, table[] = {4, NODES};
+    gather_along(1, 3, volume, WIDTH, true);
+    gather_along(-2, 3, volume, WIDTH, true);
+    gather_along(1, 2, table, EDGES, false);
+    gather_along(-1, 2, table, EDGES, false);
 }
 
 TEST(a_gather_that_others_read_stays_for_them)
