@@ -92,6 +92,12 @@ static void run_row(const sn_conv_plan *p, sn_f32_tile *t, const float *x, const
     border(p, t, x, z, y, b, to);
 }
 
+/* Taps of depth are the kernel's rows, of which it has no others: all of them in one sum. */
+static bool is_tall(const sn_conv_desc *d)
+{
+    return d->kernel[0] > 1 && d->kernel[1] == 1;
+}
+
 /* All rows (or the one flat row) of an item for the input channels t speaks of. `next_size` floats
  * from `w_next` on (NULL: none) are needed after this; every row fetches a part of them. */
 static void direct_rows(const sn_conv_plan *p, const item *it, sn_f32_tile *t, const float *x,
@@ -111,6 +117,7 @@ static void direct_rows(const sn_conv_plan *p, const item *it, sn_f32_tile *t, c
     const sn_conv_phase *f = &p->phase;
     const int64_t plane = d->in[1] * p->line;
     const int64_t slice = f->w_dims[1] * f->w_dims[2] * f->w_step[0] * t->w_ic * (int64_t)t->ic;
+    const bool tall = is_tall(d);
     const sn_f32_tile whole = *t;
     const item rows = p->by_pixels ? (item){.to = 1} : *it;
     const int64_t left = p->by_pixels ? it->from : 0, right = p->by_pixels ? it->to : p->cols;
@@ -121,7 +128,8 @@ static void direct_rows(const sn_conv_plan *p, const item *it, sn_f32_tile *t, c
                      &end);
         sn_conv_taps(above, d->stride[0], d->pad[0], d->dilation[0], d->kernel[0], d->in[0], &near,
                      &far);
-        t->kh = far > near ? (size_t)(end - first) : 0;
+        const int64_t step = tall ? sn_max(far - near, 1) : 1; /* taps of depth at a time */
+        t->kh = far > near ? (size_t)((end - first) * step) : 0;
         far = sn_max(far, near + 1); /* what is added to nothing has to be written, too */
         const int64_t top = oh * d->stride[1] - d->pad[1] + first * d->dilation[1];
         const int64_t at = (f->y_first[0] + above * f->y_step[0]) * f->y_dims[1] + f->y_first[1] +
@@ -129,12 +137,12 @@ static void direct_rows(const sn_conv_plan *p, const item *it, sn_f32_tile *t, c
         const int64_t to = (at * f->y_dims[2] + f->y_first[2]) * block;
         const int64_t fetched = (row - rows.from) * row_fetches;
         t->w_next = w_next && fetched < next_size ? w_next + fetched : NULL;
-        for (int64_t kd = near; kd < far; kd++) { /* sums of the slices before are in y */
+        for (int64_t kd = near; kd < far; kd += step) { /* sums of the slices before are in y */
             const int64_t depth = above * d->stride[0] - d->pad[0] + kd * d->dilation[0];
             t->w = w + kd * slice + first * t->w_kh;
             t->bias = kd == near ? whole.bias : NULL;
-            t->lo = kd + 1 == far ? whole.lo : -INFINITY;
-            t->hi = kd + 1 == far ? whole.hi : INFINITY;
+            t->lo = kd + step == far ? whole.lo : -INFINITY;
+            t->hi = kd + step == far ? whole.hi : INFINITY;
             run_row(p, t, x + (depth * plane + top * p->line - d->pad[2]) * unit,
                     kd > near ? y + to
                     : z       ? z + to
@@ -213,6 +221,10 @@ static void direct_item(const sn_conv_call *c, const item *it, int64_t out_pixel
         .x_next = p->flat ? 0 : d->stride[1] * p->line * unit,
     };
     t.w_q = b->in_blocks * t.w_block;
+    if (is_tall(d)) {
+        t.x_kh = d->dilation[0] * d->in[1] * p->line * unit;
+        t.w_kh = f->w_dims[1] * f->w_dims[2] * f->w_step[0] * tap;
+    }
     const int64_t w_first =
         (f->w_first[0] * f->w_dims[1] + f->w_first[1]) * f->w_dims[2] + f->w_first[2];
     const int64_t w_at = (out_first + b0) * t.w_q;

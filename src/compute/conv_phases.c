@@ -93,11 +93,11 @@ static void finish_task(void *arg, size_t task, int worker)
 }
 
 void sn_conv_phases_run(const sn_conv_phases *p, const float *x, const void *w, const float *bias,
-                        float *y, void *workspace, sn_pool *pool)
+                        const float *z, float *y, void *workspace, sn_pool *pool)
 {
     void *room = sn_piece_at(workspace, p->room);
     for (size_t i = 0; i < p->n; i++)
-        sn_conv_run(&p->plans[i], x, w, bias, NULL, y, room, pool);
+        sn_conv_run(&p->plans[i], x, w, bias, z, y, room, pool);
     if (p->finish.post || p->finish.clear) {
         finish_call c = {p, y};
         sn_pool_run(pool, (size_t)(p->d.n * sn_ceil_div(p->d.oc, p->finish.block)), finish_task,

@@ -42,8 +42,9 @@ size_t sn_conv_phases_count(const sn_conv_phases_desc *d);
 sonde_status sn_conv_phases_make(sn_conv_phases *p, const sn_conv_phases_desc *d,
                                  sn_conv_plan *plans, uint32_t cpu_flags, size_t l2_bytes,
                                  int threads, sonde_error *err);
-/* w comes in the format sn_conv_phases_pack_id names; bias may be NULL. */
+/* w comes in the format sn_conv_phases_pack_id names; bias and z, which is added, may be NULL. z
+ * may be y. */
 void sn_conv_phases_run(const sn_conv_phases *p, const float *x, const void *w, const float *bias,
-                        float *y, void *workspace, sn_pool *pool);
+                        const float *z, float *y, void *workspace, sn_pool *pool);
 
 #endif

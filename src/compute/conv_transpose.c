@@ -154,6 +154,7 @@ sonde_status sn_conv_transpose_plan_make(sn_conv_transpose_plan *p, const sn_con
 typedef struct transpose_call {
     const sn_conv_transpose_plan *p;
     const void *x, *w, *bias; /* of this image and group; f32: w is turned */
+    const float *z;           /* f32 */
     float *panels;            /* f32: x, packed */
     void *y;
     uint8_t *columns, *products;
@@ -165,14 +166,32 @@ static int64_t row_bytes(const sn_conv_transpose_plan *p) /* of weights that are
                       : p->d.in_channels * (int64_t)sizeof(float);
 }
 
+/* What a plane of the result is before columns are added to it. */
+static void begin_plane(const sn_conv_transpose_plan *p, const float *bias, const float *z,
+                        int64_t channel, float *y)
+{
+    const float value = bias ? bias[channel] : 0.0f;
+    float *plane = y + channel * p->out_pixels;
+    for (int64_t i = 0; !z && i < p->out_pixels; i++)
+        plane[i] = value;
+    for (int64_t i = 0; z && i < p->out_pixels; i++)
+        plane[i] = value + z[channel * p->out_pixels + i];
+}
+
+/* Planes that are complete. */
+static void end_planes(const sn_conv_transpose_plan *p, float *y, int64_t planes)
+{
+    if (p->d.act.kind != SN_ACT_NONE)
+        sn_act_apply(&p->d.act, sn_kernels_get(p->cpu_flags), y, (size_t)(planes * p->out_pixels));
+}
+
 static void fold_channel(const transpose_call *c, const float *columns, int64_t channel)
 {
     const sn_conv_transpose_plan *p = c->p;
-    const float value = c->bias ? ((const float *)c->bias)[channel] : 0.0f;
     float *plane = (float *)c->y + channel * p->out_pixels;
-    for (int64_t i = 0; i < p->out_pixels; i++)
-        plane[i] = value;
+    begin_plane(p, c->bias, c->z, channel, c->y);
     sn_fold_add(&p->d.fold, columns, plane);
+    end_planes(p, plane, 1);
 }
 
 static void chunk_f32(void *arg, size_t task, int worker)
@@ -270,7 +289,7 @@ static void run_group_f32(const sn_conv_transpose_plan *p, transpose_call *c, sn
 /* ------------------------------------------------------------------ packed weights */
 typedef struct pixels_call {
     const sn_conv_transpose_plan *p;
-    const float *columns, *bias;
+    const float *columns, *bias, *z;
     float *y;
     int64_t first, count; /* pixels of the input */
 } pixels_call;
@@ -282,14 +301,15 @@ static void add_channels(void *arg, size_t lo, size_t hi)
     const int64_t from = (int64_t)lo, channels = (int64_t)(hi - lo);
     float *y = c->y + from * p->out_pixels;
     for (int64_t i = 0; c->first == 0 && i < channels; i++)
-        for (int64_t k = 0; k < p->out_pixels; k++)
-            y[i * p->out_pixels + k] = c->bias ? c->bias[from + i] : 0.0f;
+        begin_plane(p, c->bias, c->z, from + i, c->y);
     /* Planes are often a multiple of 4 KiB apart, and then share the same few lines of the
      * first-level cache. */
     for (int64_t i = 0; i < channels; i += PLANES)
         sn_fold_add_positions(&p->d.fold, c->columns + (from + i) * p->taps,
                               p->d.out_channels * p->taps, c->first, c->count,
                               sn_min(PLANES, channels - i), y + i * p->out_pixels);
+    if (c->first + c->count == p->in_pixels)
+        end_planes(p, y, channels);
 }
 
 /* One group of one image: x [channel][pixel] becomes [pixel][channel], the left side. */
@@ -321,10 +341,11 @@ static bool run_packed(const sn_conv_transpose_plan *p, const sn_conv_transpose_
     const int64_t out = p->d.out_channels, in = p->d.in_channels * p->in_pixels;
     const size_t matrix = sn_gemm_packed_floats(out * p->taps, p->d.in_channels, p->plan.block);
     for (int64_t i = 0; i < p->d.n * p->d.groups; i++) {
-        const int64_t g = i % p->d.groups;
+        const int64_t g = i % p->d.groups, at = i * out * p->out_pixels;
         pixels_call c = {.p = p,
                          .bias = a->bias ? (const float *)a->bias + g * out : NULL,
-                         .y = (float *)a->y + i * out * p->out_pixels};
+                         .z = a->z ? (const float *)a->z + at : NULL,
+                         .y = (float *)a->y + at};
         run_group_packed(p, a, (const float *)a->x + i * in,
                          (const float *)a->w + (size_t)g * matrix, &c, pool);
         if (a->cancel && atomic_load_explicit(a->cancel, memory_order_relaxed))
@@ -341,11 +362,12 @@ static bool run_f32(const sn_conv_transpose_plan *p, const sn_conv_transpose_arg
     transpose_call c = {
         .p = p, .panels = a->panels, .columns = a->columns, .products = a->products};
     for (int64_t i = 0; i < p->d.n * p->d.groups; i++) {
-        const int64_t g = i % p->d.groups;
+        const int64_t g = i % p->d.groups, at = i * p->d.out_channels * p->out_pixels;
         c.x = (const float *)a->x + i * in;
         c.w = w + g * rows * row_bytes(p);
         c.bias = bias ? bias + g * p->d.out_channels : NULL;
-        c.y = (float *)a->y + i * p->d.out_channels * p->out_pixels;
+        c.z = a->z ? (const float *)a->z + at : NULL;
+        c.y = (float *)a->y + at;
         run_group_f32(p, &c, pool);
         if (a->cancel && atomic_load_explicit(a->cancel, memory_order_relaxed))
             return false;

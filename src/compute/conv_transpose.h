@@ -16,6 +16,7 @@ typedef struct sn_conv_transpose_desc {
     int64_t n, groups, in_channels, out_channels; /* channels of one group */
     bool tiles;  /* weights come in the format sn_conv_transpose_pack_id names; x becomes bf16 */
     bool packed; /* f32: weights come in that of sn_gemm_pack_id, its argument minus the groups */
+    sn_act act;  /* f32 */
 } sn_conv_transpose_desc;
 
 typedef struct sn_conv_transpose_plan {
@@ -38,6 +39,7 @@ typedef struct sn_conv_transpose_args {
     const void *x;    /* [n][groups][in_channels][grid] */
     const void *w;    /* [groups][in_channels][out_channels][taps] */
     const void *bias; /* [groups][out_channels], or NULL */
+    const void *z;    /* f32: added, as y is; NULL: nothing. May be y */
     void *y;          /* [n][groups][out_channels][image] */
     /* workspace, as the plan says; f64 needs columns only */
     float *weights;

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A grid position becomes, axis by axis, a few input positions with their weights; their product is
- * a short list of taps that all channels share. */
+ * a short list of taps that all channels share. The usual case, f32 images of two spatial dims and
+ * linear interpolation, has four taps a pixel: those of some pixels are found first, then all their
+ * channels are mixed. */
 #include "compute/grid_sample.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "compute/parallel.h"
 #include "compute/small_floats.h"
+#include "compute/split.h"
 
 enum { MAX_TAPS = 64 };
 
@@ -174,6 +178,91 @@ static void mix_pixel(const job *c, const tap_list *list, int64_t from, int64_t 
     }
 }
 
+/* ------------------------------------------------------------------ four corners */
+enum { CORNERS = 4, PIXELS = 64, LONGEST = 1 << 24 /* positions are whole numbers in f32 */ };
+
+/* Of a few pixels. */
+typedef struct corners {
+    int32_t at[CORNERS][PIXELS];
+    float weight[CORNERS][PIXELS]; /* 0: the corner does not count, whatever is there */
+} corners;
+
+static bool has_corners(const job *c)
+{
+    const sn_grid_sample *g = c->g;
+    return g->mode == SN_SAMPLE_LINEAR && g->padding != SN_SAMPLE_REFLECTION && g->spatial == 2 &&
+           c->x.dtype == SONDE_DTYPE_F32 && c->grid.dtype == SONDE_DTYPE_F32 &&
+           c->in_pixels <= INT32_MAX && g->in[0] <= LONGEST && g->in[1] <= LONGEST;
+}
+
+/* Both neighbours along an axis, as taps_of finds them. */
+static inline void neighbours(const sn_grid_sample *g, float v, int32_t size, int32_t at[2],
+                              float weight[2])
+{
+    const float reach = 16.0f, end = (float)size;
+    const bool zeros = g->padding == SN_SAMPLE_ZEROS;
+    v = g->align_corners ? (v + 1) / 2 * (float)(size - 1) : ((v + 1) * end - 1) / 2;
+    if (!(fabsf(v) <= FLT_MAX))
+        v = zeros ? -reach : 0.0f;
+    v = v < -reach ? -reach : v > end + reach ? end + reach : v;
+    const int32_t whole = (int32_t)v, base = whole - (v < (float)whole);
+    const float t = v - (float)base;
+    for (int32_t i = 0; i < 2; i++) {
+        const int32_t k = base + i, inside = k < 0 ? 0 : k >= size ? size - 1 : k;
+        at[i] = inside;
+        weight[i] = zeros && k != inside ? 0.0f : i ? t : 1.0f - t;
+    }
+}
+
+static void find_corners(const job *c, int64_t first, int64_t n, corners *to)
+{
+    const float *grid = (const float *)c->grid.data + 2 * first;
+    const int32_t height = (int32_t)c->g->in[0], width = (int32_t)c->g->in[1];
+    for (int64_t i = 0; i < n; i++) {
+        int32_t x[2], y[2];
+        float wx[2], wy[2];
+        neighbours(c->g, grid[2 * i], width, x, wx);
+        neighbours(c->g, grid[2 * i + 1], height, y, wy);
+        for (int k = 0; k < CORNERS; k++) {
+            to->at[k][i] = y[k / 2] * width + x[k % 2];
+            to->weight[k][i] = wy[k / 2] * wx[k % 2];
+        }
+    }
+}
+
+static inline float counted(float weight, float x)
+{
+    return weight != 0.0f ? weight * x : 0.0f;
+}
+
+static void mix_corners(const float *x, const corners *from, int64_t n, float *y)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float sum[CORNERS];
+        for (int k = 0; k < CORNERS; k++)
+            sum[k] = counted(from->weight[k][i], x[from->at[k][i]]);
+        y[i] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    }
+}
+
+static void corners_range(void *arg, size_t lo, size_t hi)
+{
+    const job *c = arg;
+    corners list;
+    for (int64_t i = (int64_t)lo, n; i < (int64_t)hi; i += n) {
+        const int64_t image = i / c->out_pixels, pixel = i % c->out_pixels;
+        const int64_t left = sn_min((int64_t)hi - i, c->out_pixels - pixel);
+        n = sn_min(left, PIXELS);
+        find_corners(c, i, n, &list);
+        for (int64_t k = 0; k < c->g->channels; k++) {
+            const int64_t plane = image * c->g->channels + k;
+            mix_corners((const float *)c->x.data + plane * c->in_pixels, &list, n,
+                        (float *)c->y.data + plane * c->out_pixels + pixel);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ any taps */
 static void sample_range(void *arg, size_t lo, size_t hi)
 {
     const job *c = arg;
@@ -198,8 +287,10 @@ void sn_grid_sample_run(const sn_grid_sample *g, sn_elems y, sn_elems x, sn_elem
         c.in_pixels *= g->in[i];
         c.out_pixels *= g->out[i];
     }
-    sn_parallel_range(pool, (size_t)(g->images * c.out_pixels), (size_t)(50 + 20 * g->channels),
-                      sample_range, &c);
+    const bool four = has_corners(&c);
+    sn_parallel_range(pool, (size_t)(g->images * c.out_pixels),
+                      (size_t)((four ? 8 : 50) + (four ? 4 : 20) * g->channels),
+                      four ? corners_range : sample_range, &c);
 }
 
 /* ------------------------------------------------------------------ affine grids */

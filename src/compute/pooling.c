@@ -90,11 +90,11 @@ static void plan_line(sn_pooling_plan *p)
         sn_carve_each(&p->workspace, (size_t)p->threads, bytes < 0 ? SIZE_MAX : (size_t)bytes);
 }
 
-/* A row of each tap of depth, before they are joined. */
+/* A row of each slice of x, before those are joined that a result reads. */
 static void plan_slices(sn_pooling_plan *p)
 {
     const sn_pooling_desc *d = &p->d;
-    const int64_t bytes = sn_count(d->kernel[0], d->out[2], d->block, sizeof(float));
+    const int64_t bytes = sn_count(d->in[0], d->out[2], d->block, sizeof(float));
     p->bands =
         sn_carve_each(&p->workspace, (size_t)p->threads, bytes < 0 ? SIZE_MAX : (size_t)bytes);
 }
@@ -157,9 +157,9 @@ static void call_kernel(const sn_pooling_plan *p, const sn_f32_pool *t)
 }
 
 /* Rows from … to-1 of one slice of a block of channels, which begin at y; line `first` of x is at
- * x. `scale`: of averages. */
+ * x. */
 static void blocked_rows(const sn_pooling_plan *p, const float *x, int64_t first, float *y,
-                         int64_t from, int64_t to, float scale)
+                         int64_t from, int64_t to)
 {
     const sn_pooling_desc *d = &p->d;
     const int64_t block = d->block;
@@ -204,26 +204,27 @@ static void blocked_rows(const sn_pooling_plan *p, const float *x, int64_t first
             t.kh = (size_t)(i1 - i0);
             t.kw = (size_t)(j1 - j0);
             const int64_t all = d->include_pad ? sn_pooling_padded_taps(d, 1, row) * counted : taps;
-            t.scale = scale / (float)all;
+            t.scale = 1.0f / (float)all;
             call_kernel(p, &t);
         }
     }
 }
 
-/* All slices of a block of channels. Those that a result reads are pooled one by one, a row each,
- * and then joined; averages of slices have equal weights, as their windows do not differ. */
-static void blocked_volume(const sn_pooling_plan *p, const float *x, float *y, float *rows)
+/* One row of each slice of the result. Rows of the slices of x are pooled first, each once; then
+ * those that a result reads are joined. Averages of slices have equal weights, as their windows do
+ * not differ, and the division by their number is left to the end. */
+static void blocked_slices(const sn_pooling_plan *p, const float *x, float *y, int64_t row,
+                           float *rows)
 {
     const sn_pooling_desc *d = &p->d;
     const int64_t line = d->out[2] * d->block, plane = d->in[1] * d->in[2] * d->block;
-    sn_f32_pool t = {.x = rows,
-                     .pixels = (size_t)d->out[2],
+    sn_f32_pool t = {.pixels = (size_t)d->out[2],
                      .kw = 1,
                      .block = d->block,
                      .x_pixel = d->block,
-                     .x_kh = line};
-    for (int64_t at = 0; at < d->out[0] * d->out[1]; at++, y += line) {
-        const int64_t slice = at / d->out[1], row = at % d->out[1];
+                     .x_kh = d->dilation[0] * line};
+    int64_t done = 0; /* slices of x */
+    for (int64_t slice = 0; slice < d->out[0]; slice++, y += d->out[1] * line) {
         int64_t i0, i1;
         sn_conv_taps(slice, d->stride[0], d->pad[0], d->dilation[0], d->kernel[0], d->in[0], &i0,
                      &i1);
@@ -231,18 +232,32 @@ static void blocked_volume(const sn_pooling_plan *p, const float *x, float *y, f
             memset(y, 0, (size_t)line * sizeof(float));
             continue;
         }
-        const int64_t top = slice * d->stride[0] - d->pad[0];
-        const float part =
-            1.0f / (float)(d->include_pad ? sn_pooling_padded_taps(d, 0, slice) : i1 - i0);
-        for (int64_t i = i0; i < i1; i++)
-            blocked_rows(p, x + (top + i * d->dilation[0]) * plane, 0,
-                         i1 - i0 == 1 ? y : rows + (i - i0) * line, row, row + 1, part);
-        if (i1 - i0 == 1)
-            continue;
+        const int64_t first = slice * d->stride[0] - d->pad[0] + i0 * d->dilation[0];
+        const int64_t last = first + (i1 - i0 - 1) * d->dilation[0];
+        for (done = sn_max(done, first); done <= last; done++)
+            blocked_rows(p, x + done * plane, 0, rows + done * line, row, row + 1);
+        t.x = rows + first * line;
         t.y = y;
         t.kh = (size_t)(i1 - i0);
-        t.scale = 1.0f;
+        t.scale = 1.0f / (float)(d->include_pad ? sn_pooling_padded_taps(d, 0, slice) : i1 - i0);
         call_kernel(p, &t);
+    }
+}
+
+/* All rows of a volume of one block of channels. */
+static void blocked_volume(const sn_pooling_plan *p, const float *x, float *y, float *rows)
+{
+    const sn_pooling_desc *d = &p->d;
+    const int64_t line = d->out[2] * d->block, plane = d->in[1] * d->in[2] * d->block;
+    for (int64_t row = 0; d->kernel[0] > 1 && row < d->out[1]; row++)
+        blocked_slices(p, x, y + row * line, row, rows);
+    for (int64_t i = 0; d->kernel[0] == 1 && i < d->out[0]; i++) {
+        const int64_t from = i * d->stride[0] - d->pad[0];
+        float *result = y + i * d->out[1] * line;
+        if (from < 0 || from >= d->in[0])
+            memset(result, 0, (size_t)(d->out[1] * line) * sizeof(float));
+        else
+            blocked_rows(p, x + from * plane, 0, result, 0, d->out[1]);
     }
 }
 
@@ -306,7 +321,7 @@ static void blocked_item(const pool_call *c, int64_t plane, int worker)
     float *y = (float *)(void *)c->y + (d->y_half ? 0 : out);
     if (!d->x_half && !d->y_half) {
         if (p->whole || d->in[0] * d->out[0] * d->kernel[0] == 1)
-            blocked_rows(p, x, 0, y, 0, d->out[1], 1.0f);
+            blocked_rows(p, x, 0, y, 0, d->out[1]);
         else
             blocked_volume(p, x, y,
                            d->kernel[0] > 1 ? sn_pieces_at(c->workspace, p->bands, (size_t)worker)
@@ -335,7 +350,7 @@ static void blocked_item(const pool_call *c, int64_t plane, int worker)
         if (d->x_half)
             sn_halves_load(p->k, d->x_half, wide, x_halves + first * line, (size_t)(n * line));
         blocked_rows(p, d->x_half ? wide : x, d->x_half ? first : 0,
-                     d->y_half ? sums : y + from * result, from, to, 1.0f);
+                     d->y_half ? sums : y + from * result, from, to);
         if (d->y_half)
             sn_halves_store(p->k, d->y_half, y_halves + from * result, sums,
                             (size_t)((to - from) * result));

@@ -5,6 +5,7 @@
 #include "base/codec.h"
 #include "compute/copy.h"
 #include "compute/small_floats.h"
+#include "kernels/kernels.h"
 
 /* Combines n elements of src into dst. */
 typedef void (*scatter_fn)(void *dst, const void *src, int64_t n);
@@ -158,6 +159,15 @@ static bool tuple_offset(const sn_indexed_rows *g, sn_elems index, int64_t t, in
     return true;
 }
 
+/* How rows of f32 are combined by vectors; NULL: not that. */
+static sn_f32_binary_fn *find_rows(const sn_scatter_data *d)
+{
+    const sn_kernels *k = sn_kernels_get(d->cpu_flags);
+    sn_f32_binary_fn *const all[SN_SCATTER_COUNT] = {NULL, k->f32_add, k->f32_mul, k->f32_min,
+                                                     k->f32_max};
+    return d->dtype == SONDE_DTYPE_F32 ? all[d->how] : NULL;
+}
+
 bool sn_scatter_nd_run(const sn_indexed_rows *g, const sn_scatter_data *d, sn_bad_index *bad,
                        sn_pool *pool)
 {
@@ -167,12 +177,16 @@ bool sn_scatter_nd_run(const sn_indexed_rows *g, const sn_scatter_data *d, sn_ba
             return false;
     begin_with_input(d, pool);
     const scatter_fn how = find(d->dtype, d->how);
+    sn_f32_binary_fn *const rows = g->row > 1 ? find_rows(d) : NULL;
     for (int64_t t = 0; t < g->tuples; t++) {
         if (!tuple_offset(g, d->index, t, &offset, bad))
             offset = 0; /* an index that has changed since it was looked at */
         char *to = (char *)d->y + (size_t)offset * g->elem_bytes;
         const char *u = (const char *)d->updates + (size_t)(t * g->row) * g->elem_bytes;
-        if (how)
+        if (rows)
+            rows((float *)(void *)to, (const float *)(const void *)to,
+                 (const float *)(const void *)u, (size_t)g->row, SN_BINARY_VV);
+        else if (how)
             how(to, u, g->row);
         else
             memcpy(to, u, (size_t)g->row * g->elem_bytes);

@@ -28,6 +28,7 @@ typedef struct sn_scatter_data {
     void *y;
     const void *x, *updates;
     sn_elems index;
+    uint32_t cpu_flags;
 } sn_scatter_data;
 bool sn_scatter_elements_run(const sn_indexed_axis *g, const sn_scatter_data *d, sn_bad_index *bad,
                              sn_pool *pool);

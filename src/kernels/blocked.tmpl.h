@@ -52,9 +52,44 @@ SN_INLINE void pool_wide(const sn_f32_pool *t, const float *x, float *y, const i
     }
 }
 
-SN_INLINE void pool_run(const sn_f32_pool *t, const int max)
+/* Maxima of P pixels (a constant) whose windows of three columns overlap: each column is joined
+ * once. S: pixels of x from one window to the next, a constant. */
+SN_INLINE void pool_overlapping(const sn_f32_pool *t, size_t at, const int P, const int S)
+{
+    const int columns = (P - 1) * S + 3;
+    const float *x = t->x + (ptrdiff_t)at * t->x_pixel;
+    for (int v = 0; v < SN_BLOCK; v += SN_VL) {
+        sn_v col[9];
+        SN_UNROLL for (int c = 0; c < columns; c++) col[c] = v_load(x + c * SN_BLOCK + v);
+        for (size_t i = 1; i < t->kh; i++) {
+            const float *xi = x + (ptrdiff_t)i * t->x_kh + v;
+            SN_UNROLL for (int c = 0; c < columns; c++) col[c] =
+                v_max_or_nan(col[c], v_load(xi + c * SN_BLOCK));
+        }
+        SN_UNROLL for (int k = 0; k < P; k++)
+            v_store(t->y + (at + (size_t)k) * SN_BLOCK + v,
+                    v_max_or_nan(v_max_or_nan(col[k * S], col[k * S + 1]), col[k * S + 2]));
+    }
+}
+
+/* As many pixels as go this way; how many. */
+SN_INLINE size_t pool_overlaps(const sn_f32_pool *t)
 {
     size_t at = 0;
+    if (t->kw != 3 || t->kh < 1 || t->x_kw != SN_BLOCK)
+        return 0;
+    if (t->x_pixel == SN_BLOCK)
+        for (; at + 6 <= t->pixels; at += 6)
+            pool_overlapping(t, at, 6, 1);
+    else if (t->x_pixel == 2 * SN_BLOCK)
+        for (; at + 4 <= t->pixels; at += 4)
+            pool_overlapping(t, at, 4, 2);
+    return at;
+}
+
+SN_INLINE void pool_run(const sn_f32_pool *t, const int max)
+{
+    size_t at = max ? pool_overlaps(t) : 0;
     for (; at + 4 <= t->pixels; at += 4)
         pool_pixels(t, at, 4, max);
     for (; at < t->pixels; at++) {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What follows a convolution and can be done while its result is in registers: a constant added or
  * multiplied per channel goes into weights and bias, a residual and an activation into the node,
- * which becomes sonde.FusedConv. */
+ * which becomes sonde.FusedConv, or sonde.FusedConvTranspose. */
 #include "passes/affine.h"
 #include "passes/epilogue.h"
 
 static bool is_candidate(const sn_node *n)
 {
-    return sn_node_is(n, "Conv") && n->n_in >= 2 && n->n_out == 1 && n->out[0] && n->in[0].value &&
+    return (sn_node_is(n, "Conv") || sn_node_is(n, "ConvTranspose")) && n->n_in >= 2 &&
+           n->n_out == 1 && n->out[0] && n->in[0].value &&
            sn_value_is_dtype(n->in[0].value, SONDE_DTYPE_F32) &&
            sn_value_is_dtype(n->out[0], SONDE_DTYPE_F32);
 }
@@ -52,10 +53,11 @@ static sonde_status fuse(sn_graph *g, sn_pass_env *env, sn_node *conv, uint32_t 
     }
     sn_epilogue e;
     sn_epilogue_match(conv, order, is_candidate, false, &e);
-    if (!e.n_nodes || !sn_op_find("sonde", "FusedConv", 1, NULL))
+    const char *fused = sn_node_is(conv, "Conv") ? "FusedConv" : "FusedConvTranspose";
+    if (!e.n_nodes || !sn_op_find("sonde", fused, 1, NULL))
         return SONDE_OK;
     (*changes)++;
-    return sn_epilogue_apply(g, env, conv, "FusedConv", 3, &e, order);
+    return sn_epilogue_apply(g, env, conv, fused, 3, &e, order);
 }
 
 static sonde_status run(sn_graph *g, sn_pass_env *env, uint32_t *changes)

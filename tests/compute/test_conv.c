@@ -53,6 +53,33 @@ TEST(direct_convolution_of_random_shapes_matches_the_naive_sum)
     sn_pool_free(pool);
 }
 
+/* Separable convolutions of volumes: their taps of depth are one sum. */
+TEST(kernels_of_one_row_and_several_slices_match_the_naive_sum)
+{
+    for (const level *lv = levels(); lv->name; lv++) {
+        const unsigned block = sn_conv_block(lv->flags);
+        for (int i = 0; i < 60 && !test_errors; i++) {
+            sn_conv_desc d = unit;
+            int64_t pad_end[3] = {0};
+            d.c = test_between(1, 40);
+            d.oc = test_between(1, 75);
+            for (int a = 0; a < 3; a++)
+                random_window(&d, a, 9, a == 0 ? 7 : 3, pad_end);
+            d.kernel[1] = 1;
+            d.kernel[2] = i % 2 ? 1 : d.kernel[2];
+            d.act = random_act();
+            d.residual = test_rand() % 2;
+            d.packed = test_rand() % 2;
+            d.w_dtype = d.packed ? weight_dtype(test_rand()) : 0;
+            d.out_block = block;
+            d.in_block = i % 5 == 0 ? 0 : block;
+            const int64_t wd[5] = {d.oc, d.c, d.kernel[0], 1, d.kernel[2]};
+            if (set_out(&d, pad_end) && sn_conv_can_block(wd, 5, 1, block, !d.in_block))
+                check(&d, lv, test_rand() % 2, 2, NULL);
+        }
+    }
+}
+
 enum { TILES_BLOCK = 16 };
 
 TEST(convolution_by_tiles_matches_the_naive_sum_of_rounded_numbers)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transposed convolutions with packed weights against the same in f64, which are plain loops. */
+/* Transposed convolutions, with packed weights and with those of the file, against the same in f64,
+ * which are plain loops. */
 #include "compute/conv_transpose.h"
 #include "levels.h"
 #include "packed.h"
@@ -36,17 +37,18 @@ static void *memory(int64_t bytes)
 }
 
 static void run(const sn_conv_transpose_desc *d, uint32_t flags, int threads, sn_pool *pool,
-                const void *x, const void *w, const void *bias, void *y)
+                const void *x, const void *w, const void *bias, const void *z, void *y)
 {
     sn_conv_transpose_plan p;
     sonde_error err;
     CHECK_EQ(sn_conv_transpose_plan_make(&p, d, flags, 1 << 20, threads, &err), SONDE_OK);
-    sn_conv_transpose_args a = {.x = x, .w = w, .bias = bias, .y = y};
+    sn_conv_transpose_args a = {.x = x, .w = w, .bias = bias, .z = z, .y = y};
+    a.weights = memory(p.weight_floats * (int64_t)sizeof(float));
     a.panels = memory(p.panel_bytes);
     a.columns = memory(p.columns_bytes * p.workers);
     a.products = memory(p.product_bytes * p.workers);
     CHECK(sn_conv_transpose_run(&p, &a, pool));
-    free(a.panels), free(a.columns), free(a.products);
+    free(a.weights), free(a.panels), free(a.columns), free(a.products);
 }
 
 static double *doubles(const float *x, size_t n)
@@ -57,11 +59,20 @@ static double *doubles(const float *x, size_t n)
     return y;
 }
 
-static void compare(const sizes *s, const level *l, int threads, sn_pool *pool)
+/* What is behind the sums: a residual, which may be the result itself, and an activation. */
+static double finished(double sum, const float *z, size_t i, sn_act_kind act)
 {
-    const sn_conv_transpose_desc d = describe(s, SONDE_DTYPE_F32, true),
-                                 plain = describe(s, SONDE_DTYPE_F64, false);
+    sum += z ? (double)z[i] : 0.0;
+    return act == SN_ACT_RELU ? fmax(sum, 0.0) : act == SN_ACT_TANH ? tanh(sum) : sum;
+}
+
+static void compare(const sizes *s, bool pack, const level *l, int threads, sn_pool *pool)
+{
+    static const sn_act_kind acts[] = {SN_ACT_NONE, SN_ACT_RELU, SN_ACT_TANH};
+    sn_conv_transpose_desc d = describe(s, SONDE_DTYPE_F32, pack),
+                           plain = describe(s, SONDE_DTYPE_F64, false);
     int64_t in = 1, out = 1, dims[5] = {s->groups * s->in, s->out};
+    d.act.kind = acts[test_rand() % 3];
     for (int i = 0; i < s->rank; i++) {
         in *= s->grid[i];
         out *= d.fold.image[i];
@@ -73,18 +84,27 @@ static void compare(const sizes *s, const level *l, int threads, sn_pool *pool)
     for (int i = 0; i < 2 + s->rank; i++)
         nw *= (size_t)dims[i];
     float *x = random_floats(nx), *w = random_floats(nw), *b = random_floats(nb);
-    float *y = random_floats(ny);
+    float *y = random_floats(ny), *z = random_floats(ny);
     double *dx = doubles(x, nx), *dw = doubles(w, nw), *db = doubles(b, nb), *dy = doubles(y, ny);
     void *packed = packed_weights(sn_gemm_pack_id(SONDE_DTYPE_F32, l->flags), w, dims, 2 + s->rank,
                                   -s->groups, l->flags);
     CHECK(packed);
-    const bool biased = test_rand() % 2;
-    run(&plain, l->flags, 1, NULL, dx, dw, biased ? db : NULL, dy);
-    run(&d, l->flags, threads, pool, x, packed, biased ? b : NULL, y);
-    for (size_t i = 0; i < ny && !test_errors; i++)
-        CHECK_MSG(fabs((double)y[i] - dy[i]) < 1e-4, "%s, %d threads: element %zu is %g, not %g",
-                  l->name, threads, i, (double)y[i], dy[i]);
-    free(x), free(w), free(b), free(y), free(dx), free(dw), free(db), free(dy), free(packed);
+    const bool biased = test_rand() % 2, added = test_rand() % 2, same = test_rand() % 2;
+    if (same)
+        memcpy(y, z, ny * sizeof *y);
+    run(&plain, l->flags, 1, NULL, dx, dw, biased ? db : NULL, NULL, dy);
+    run(&d, l->flags, threads, pool, x, pack ? packed : w, biased ? b : NULL,
+        !added ? NULL
+        : same ? y
+               : z,
+        y);
+    for (size_t i = 0; i < ny && !test_errors; i++) {
+        const double want = finished(dy[i], added ? z : NULL, i, d.act.kind);
+        CHECK_MSG(fabs((double)y[i] - want) < 1e-4, "%s, %d threads: element %zu is %g, not %g",
+                  l->name, threads, i, (double)y[i], want);
+    }
+    free(x), free(w), free(b), free(y), free(z), free(packed);
+    free(dx), free(dw), free(db), free(dy);
 }
 
 static sizes random_sizes(void)
@@ -105,7 +125,7 @@ static sizes random_sizes(void)
     return s;
 }
 
-TEST(packed_weights_give_what_plain_loops_give_at_every_level)
+TEST(results_are_what_plain_loops_give_at_every_level)
 {
     sn_allocator alloc;
     sn_pool *pool;
@@ -114,7 +134,7 @@ TEST(packed_weights_give_what_plain_loops_give_at_every_level)
     for (const level *l = levels(); l->name; l++)
         for (int i = 0; i < 40 && !test_errors; i++) {
             const sizes s = random_sizes();
-            compare(&s, l, i % 2 ? 3 : 1, i % 2 ? pool : NULL);
+            compare(&s, i % 4 < 2, l, i % 2 ? 3 : 1, i % 2 ? pool : NULL);
         }
     sn_pool_free(pool);
 }
@@ -131,7 +151,8 @@ TEST(columns_that_exceed_the_cache_are_made_in_parts)
                      .groups = 1,
                      .in = 5,
                      .out = 19};
-    compare(&s, levels(), 1, NULL);
+    compare(&s, true, levels(), 1, NULL);
+    compare(&s, false, levels(), 1, NULL);
 }
 
 TEST(one_pixel_is_spread_over_the_kernel)
@@ -146,7 +167,7 @@ TEST(one_pixel_is_spread_over_the_kernel)
                      .in = 33,
                      .out = 17};
     for (const level *l = levels(); l->name; l++)
-        compare(&s, l, 1, NULL);
+        compare(&s, true, l, 1, NULL);
 }
 
 TEST_MAIN()

@@ -80,6 +80,69 @@ TEST(an_index_replaces_the_coordinate_of_its_axis)
     CHECK_EQ(bad.index, 3);
 }
 
+static float combined(sn_scatter how, float a, float b)
+{
+    switch (how) {
+    case SN_SCATTER_ADD:
+        return a + b;
+    case SN_SCATTER_MUL:
+        return a * b;
+    case SN_SCATTER_MIN:
+        return isnan(a) || a < b ? a : b;
+    case SN_SCATTER_MAX:
+        return isnan(a) || a > b ? a : b;
+    default:
+        return b;
+    }
+}
+
+/* Rows of odd widths, several of them for one place, one with a NaN. */
+static void scatter_rows(sn_scatter how, int64_t width, const level *l)
+{
+    enum { ROWS = 5, UPDATES = 9, MOST = 70 };
+    static const int64_t index[UPDATES] = {4, 0, -1, 2, 2, 2, 0, -5, 1};
+    float x[ROWS * MOST], y[ROWS * MOST], want[ROWS * MOST], updates[UPDATES * MOST];
+    sn_bad_index bad;
+    for (int64_t i = 0; i < ROWS * width; i++)
+        want[i] = x[i] = test_randf();
+    for (int64_t i = 0; i < UPDATES * width; i++)
+        updates[i] = test_randf();
+    updates[3 * width + width / 2] = NAN;
+    for (int64_t i = 0; i < UPDATES * width; i++) {
+        const int64_t row = index[i / width] + (index[i / width] < 0 ? ROWS : 0);
+        float *to = &want[row * width + i % width];
+        *to = combined(how, *to, updates[i]);
+    }
+    const sn_indexed_rows g = {.tuples = UPDATES,
+                               .per_batch = UPDATES,
+                               .depth = 1,
+                               .dims = {ROWS},
+                               .strides = {width},
+                               .row = width,
+                               .elem_bytes = sizeof(float)};
+    const sn_scatter_data d = {.how = how,
+                               .dtype = SONDE_DTYPE_F32,
+                               .count = ROWS * width,
+                               .y = y,
+                               .x = x,
+                               .updates = updates,
+                               .index = wide(index),
+                               .cpu_flags = l->flags};
+    CHECK(sn_scatter_nd_run(&g, &d, &bad, NULL));
+    for (int64_t i = 0; i < ROWS * width; i++)
+        CHECK_MSG(y[i] == want[i] || (isnan(y[i]) && isnan(want[i])),
+                  "%s, how %d, width %lld: element %lld is %g, not %g", l->name, (int)how,
+                  (long long)width, (long long)i, (double)y[i], (double)want[i]);
+}
+
+TEST(rows_are_combined_in_order_at_every_level)
+{
+    for (const level *l = levels(); l->name; l++)
+        for (int how = 0; how < SN_SCATTER_COUNT; how++)
+            for (int64_t width = 1; width <= 70; width += 1 + width / 4)
+                scatter_rows((sn_scatter)how, width, l);
+}
+
 TEST(updates_are_combined_in_order)
 {
     static const struct {

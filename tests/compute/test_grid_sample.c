@@ -90,6 +90,54 @@ TEST(the_identity_map_gives_the_image_back_in_every_rank_and_in_threads)
     sn_pool_free(pool);
 }
 
+/* The same from an image in f64, which goes tap by tap. */
+static void compare_linear(const sn_grid_sample *g, sn_pool *pool)
+{
+    const int64_t in = g->in[0] * g->in[1], out = g->out[0] * g->out[1],
+                  planes = g->images * g->channels;
+    float *x = random_floats((size_t)(planes * in)), *y = random_floats((size_t)(planes * out));
+    float *grid = random_floats((size_t)(g->images * out * 2));
+    double *wide = malloc((size_t)(planes * in + 1) * sizeof *wide);
+    double *want = malloc((size_t)(planes * out + 1) * sizeof *want);
+    for (int64_t i = 0; i < g->images * out * 2; i++)
+        grid[i] *= 1.5f; /* some are outside */
+    grid[0] = NAN;
+    grid[g->images * out] = -INFINITY;
+    grid[g->images * out * 2 - 1] = 1e30f;
+    x[0] = INFINITY; /* outside counts as zero, whatever the border is */
+    for (int64_t i = 0; i < planes * in; i++)
+        wide[i] = (double)x[i];
+    sn_grid_sample_run(g, f32(y), f32(x), f32(grid), pool);
+    sn_grid_sample_run(g, (sn_elems){SONDE_DTYPE_F64, want}, (sn_elems){SONDE_DTYPE_F64, wide},
+                       f32(grid), NULL);
+    for (int64_t i = 0; i < planes * out; i++)
+        CHECK_MSG((double)y[i] == want[i] || fabs((double)y[i] - want[i]) < 1e-5,
+                  "padding %d, align %d, element %lld: %g, expected %g", (int)g->padding,
+                  g->align_corners, (long long)i, (double)y[i], want[i]);
+    free(x), free(y), free(grid), free(wide), free(want);
+}
+
+TEST(four_corners_give_what_a_list_of_taps_gives)
+{
+    sn_allocator alloc;
+    sn_allocator_init_system(&alloc);
+    sn_pool *pool = NULL;
+    sonde_error err;
+    CHECK_OK(sn_pool_create(&pool, 3, &alloc, &err));
+    for (int i = 0; i < 60 && !test_errors; i++) {
+        const sn_grid_sample g = {.mode = SN_SAMPLE_LINEAR,
+                                  .padding = (sn_sample_padding)(i % 3),
+                                  .align_corners = i & 1,
+                                  .spatial = 2,
+                                  .images = test_between(1, 4),
+                                  .channels = test_between(1, 5),
+                                  .in = {test_between(1, 9), test_between(1, 9)},
+                                  .out = {test_between(1, 12), test_between(1, 30)}};
+        compare_linear(&g, i & 2 ? pool : NULL);
+    }
+    sn_pool_free(pool);
+}
+
 TEST(nearest_moves_elements_of_any_size)
 {
     const uint64_t x[6] = {1, 2, 3, 40, 50, 60};

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ConvTranspose: the transposed convolution of compute/conv_transpose.h, in f32 or f64; in bf16
  * where that is asked for and its weights are constant. f32 images in blocks of channels go by
- * compute/conv_phases.h. */
+ * compute/conv_phases.h. sonde.FusedConvTranspose has what follows it (residual, activation). */
 #include "compute/conv_transpose.h"
 #include "compute/conv_phases.h"
 #include "compute/split.h"
+#include "ops/shared/activation.h"
 #include "ops/shared/checks.h"
 #include "ops/shared/converted.h"
 #include "ops/shared/window.h"
 
-enum { X, W, B };
+enum { X, W, B, Z };
 
 typedef struct transpose_params {
     sn_window window;
     int64_t groups;
     const int64_t *output_padding, *output_shape; /* NULL: absent */
+    sn_act act;                                   /* FusedConvTranspose */
 } transpose_params;
 
 static sonde_status prepare_list(sn_prep *p, sn_window *w, const char *name, const int64_t **out)
@@ -42,6 +44,13 @@ static sonde_status prepare(sn_prep *p)
     SN_TRY(prepare_list(p, &r->window, "output_padding", &r->output_padding));
     SN_TRY(prepare_list(p, &r->window, "output_shape", &r->output_shape));
     return sn_window_groups(p, &r->groups);
+}
+
+static sonde_status prepare_fused(sn_prep *p)
+{
+    transpose_params *r = p->params;
+    SN_TRY(prepare(p));
+    return sn_prep_act(p, "activation", "activation_params", &r->act);
 }
 
 /* False: no output is left, or sizes overflow. */
@@ -76,7 +85,7 @@ static sonde_status infer(sn_infer *c)
 {
     const transpose_params *r = c->params;
     const sn_type *x = &c->in[X]->type, *w = &c->in[W]->type;
-    for (uint32_t i = X; i <= B; i++) {
+    for (uint32_t i = X; i <= Z; i++) {
         SN_TRY(sn_check_float(c, i));
         SN_TRY(sn_check_same_dtype(c, i, X));
     }
@@ -115,6 +124,7 @@ static sonde_status infer(sn_infer *c)
     }
     sn_dim bias[1] = {dims[1]};
     SN_TRY(sn_check_dims(c, B, bias, 1));
+    SN_TRY(sn_check_dims(c, Z, dims, rank));
     return sn_infer_bounded(c, 0, x->dtype, dims, rank);
 }
 
@@ -144,8 +154,9 @@ static sonde_status pack(sn_pack_request *r)
     return SONDE_OK;
 }
 
-static const sn_op_signature blocked = {
-    .in = {[X] = SN_PORT_SAME}, .out = SN_PORT_SAME, .native_cost = SN_COST_NEVER};
+static const sn_op_signature blocked = {.in = {[X] = SN_PORT_SAME, [Z] = SN_PORT_SAME},
+                                        .out = SN_PORT_SAME,
+                                        .native_cost = SN_COST_NEVER};
 
 /* Few channels would leave most of a block empty. */
 static const sn_op_signature *in_blocks(const sn_node *node, const void *params, int block)
@@ -184,11 +195,16 @@ static const void *packed_weights(const phases_bound *k, const sn_tensor *w, sn_
     return packed;
 }
 
+static const float *data_or_null(const sn_step *s, const sn_frame *f, uint32_t i)
+{
+    return sn_has(s, i) ? sn_in(s, f, i)->data : NULL;
+}
+
 static sonde_status run_phases(const sn_step *s, sn_frame *f)
 {
     const phases_bound *k = s->bound;
     sn_conv_phases_run(&k->plan, sn_in(s, f, X)->data, packed_weights(k, sn_in(s, f, W), f),
-                       sn_has(s, B) ? sn_in(s, f, B)->data : NULL, sn_out(s, f, 0)->data,
+                       data_or_null(s, f, B), data_or_null(s, f, Z), sn_out(s, f, 0)->data,
                        sn_piece_ptr(f, k->core), f->pool);
     return SONDE_OK;
 }
@@ -200,8 +216,11 @@ static sonde_status bind_phases(sn_bind *b)
     phases_bound *k = SN_NEW(b->arena, phases_bound);
     if (!k)
         return sn_fail_memory(b->err, sizeof *k);
-    sn_conv_phases_desc d = {
-        .n = x->dims[0], .c = x->dims[1], .oc = w->dims[1] * r->groups, .groups = r->groups};
+    sn_conv_phases_desc d = {.n = x->dims[0],
+                             .c = x->dims[1],
+                             .oc = w->dims[1] * r->groups,
+                             .groups = r->groups,
+                             .act = r->act};
     for (int i = 0; i < 3; i++) {
         const int at = i - (5 - x->rank); /* axis of the model */
         sn_axis_window a = {.in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1};
@@ -240,7 +259,7 @@ static sonde_status bind_phases(sn_bind *b)
 
 typedef struct transpose_bound {
     sn_conv_transpose_plan plan;
-    sn_piece in[3], y; /* in the type it computes in */
+    sn_piece in[4], y; /* in the type it computes in */
     sn_piece weights, panels, columns, products;
 } transpose_bound;
 
@@ -253,6 +272,7 @@ static sonde_status describe(sn_bind *b, sn_conv_transpose_desc *d)
                                   .groups = r->groups,
                                   .in_channels = x->dims[1] / r->groups,
                                   .out_channels = w->dims[1],
+                                  .act = r->act,
                                   .tiles = f && f->arrangement == SN_WEIGHTS_FOLD_ROWS,
                                   .packed = f && f->arrangement == SN_WEIGHTS_PANELS};
     d->fold.dtype = x->dtype == SONDE_DTYPE_F64 ? SONDE_DTYPE_F64 : SONDE_DTYPE_F32;
@@ -274,6 +294,7 @@ static sonde_status describe(sn_bind *b, sn_conv_transpose_desc *d)
 
 static sonde_status bind(sn_bind *b)
 {
+    b->overwrites = 1 << Z;
     if (sn_fact_block(b->in[X]) != 0)
         return bind_phases(b);
     transpose_bound *k = SN_NEW(b->arena, transpose_bound);
@@ -289,7 +310,7 @@ static sonde_status bind(sn_bind *b)
         sn_conv_transpose_plan_make(p, &d, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads, b->err));
     k->weights = sn_carve(&b->workspace, p->weight_floats, sizeof(float));
     k->panels = sn_carve(&b->workspace, p->panel_bytes, 1);
-    for (uint32_t i = X; i <= B && i < b->n_in; i++)
+    for (uint32_t i = X; i <= Z && i < b->n_in; i++)
         k->in[i] = sn_converted_carve(&b->workspace, b->in[i], d.fold.dtype);
     k->y = sn_converted_carve(&b->workspace, &b->out[0], d.fold.dtype);
     k->products = sn_carve(&b->workspace, sn_count(p->workers, p->product_bytes, 1, 1), 1);
@@ -309,6 +330,7 @@ static sonde_status run(const sn_step *s, sn_frame *f)
     const sn_conv_transpose_args a = {.x = sn_converted_in(s, f, X, compute, k->in[X]),
                                       .w = sn_converted_in(s, f, W, compute, k->in[W]),
                                       .bias = sn_converted_in(s, f, B, compute, k->in[B]),
+                                      .z = sn_converted_in(s, f, Z, compute, k->in[Z]),
                                       .y = sn_converted_out(s, f, 0, compute, k->y),
                                       .weights = sn_piece_ptr(f, k->weights),
                                       .panels = sn_piece_ptr(f, k->panels),
@@ -339,3 +361,21 @@ const sn_op sn_op_conv_transpose[] = {{.name = "ConvTranspose",
                                        .in_blocks = in_blocks,
                                        .types = SN_COMMON_FLOATS},
                                       {.name = NULL}};
+
+const sn_op sn_op_fused_conv_transpose[] = {{.name = "FusedConvTranspose",
+                                             .domain = "sonde",
+                                             .since = 1,
+                                             .min_in = 2,
+                                             .max_in = 4,
+                                             .min_out = 1,
+                                             .max_out = 1,
+                                             .params_size = sizeof(transpose_params),
+                                             .prepare = prepare_fused,
+                                             .infer = infer,
+                                             .pack = pack,
+                                             .bind = bind,
+                                             .run = run,
+                                             .flags = SN_OP_PLAIN_TILES,
+                                             .in_blocks = in_blocks,
+                                             .types = "f32"},
+                                            {.name = NULL}};

@@ -53,7 +53,8 @@ static sn_scatter_data data_of(const sn_step *s, const sn_frame *f)
                              .y = sn_out(s, f, 0)->data,
                              .x = x->data,
                              .updates = sn_in(s, f, 2)->data,
-                             .index = sn_tensor_elems(sn_in(s, f, 1))};
+                             .index = sn_tensor_elems(sn_in(s, f, 1)),
+                             .cpu_flags = f->ctx->cpu.flags};
 }
 
 /* ------------------------------------------------------------------ ScatterElements */
