@@ -168,6 +168,17 @@ static sonde_status ask_op(packer *k, const sn_step *s, sn_pack_request *r)
     return s->op->pack(r);
 }
 
+/* Is one of them f32 in halves, which AMX multiplies? */
+static bool has_halves(const sn_pack_request *r)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < r->n_in; i++) {
+        const sn_pack_format *f = sn_pack_get(r->pack[i]);
+        any |= f && f->arrangement == SN_WEIGHTS_PANEL_TILES && f->dtype == SONDE_DTYPE_F32;
+    }
+    return any;
+}
+
 static sonde_status ask_step(packer *k, sn_program *p, sn_step *s)
 {
     const sn_node *n = s->node;
@@ -175,19 +186,16 @@ static sonde_status ask_step(packer *k, sn_program *p, sn_step *s)
         return SONDE_OK;
     const sn_fact *in[8] = {0};
     uint32_t n_in = s->n_in < 8 ? s->n_in : 8;
-    bool any = false, tiles = false;
+    bool any = false, f16 = false;
     for (uint32_t i = 0; i < n_in; i++)
         if (n->in[i].value) {
             in[i] = &n->in[i].value->fact;
             any |= in[i]->data && !n->in[i].value->is_input;
-            tiles |= in[i]->data &&
-                     (in[i]->type.dtype == SONDE_DTYPE_F16 || in[i]->type.dtype == SONDE_DTYPE_F32);
+            f16 |= in[i]->data && in[i]->type.dtype == SONDE_DTYPE_F16;
         }
     if (!any)
         return SONDE_OK;
-    /* AMX may multiply f16, and f32 in halves; if that is refused, there is no such flag afterwards
-     */
-    if (tiles)
+    if (f16) /* AMX may multiply it; if that is refused, there is no such flag afterwards */
         (void)sn_cpu_request(&p->ctx->cpu);
     sn_pack_request req = {
         .node = n, .params = s->params, .cpu_flags = p->ctx->cpu.flags, .in = in, .n_in = n_in};
@@ -195,6 +203,11 @@ static sonde_status ask_step(packer *k, sn_program *p, sn_step *s)
     req.in_block = in[0] ? (uint8_t)sn_fact_block(in[0]) : 0;
     req.out_block = s->n_out && n->out[0] ? (uint8_t)sn_fact_block(&n->out[0]->fact) : 0;
     SN_TRY(ask_op(k, s, &req));
+    if (has_halves(&req) && !sn_cpu_request(&p->ctx->cpu)) {
+        req.cpu_flags = p->ctx->cpu.flags;
+        memset(req.pack, 0, sizeof req.pack);
+        SN_TRY(ask_op(k, s, &req));
+    }
     for (uint32_t i = 0; i < n_in; i++) {
         const sn_value *v = n->in[i].value;
         if (!req.pack[i] || !v || !v->fact.data || v->is_input)

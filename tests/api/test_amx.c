@@ -5,7 +5,7 @@
 #include "api/internal.h"
 #include "tiny_session.h"
 
-/* Only products of bytes use AMX so far; a model in f32 must not ask for it. */
+/* Products of f32 so small that vectors compute them: the model must not ask for AMX. */
 TEST(a_model_that_has_no_use_for_amx_asks_for_no_permission)
 {
     const int before = amx_permission();
