@@ -81,6 +81,7 @@ typedef struct sn_conv_tiles {
     /* of a plan */
     bool f16;                    /* weights are f16, and x is rounded to it */
     bool split;                  /* weights are f16, x the sum of two bf16 */
+    bool halves;                 /* both are f32, sums of two f16 (tiles.h) */
     int64_t kernel_steps;        /* that the kernel does for `steps` of weights */
     int64_t slab_bytes;          /* of the copy */
     int64_t chunks, chunk_parts; /* of the output blocks of all groups, and ranges of them */

@@ -309,7 +309,9 @@ static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t c
     int64_t w[5];
     const int rank = weight_dims(d, w);
     begin(p, d, cpu_flags, threads);
-    const bool in_f16 = d->f16 && d->w_dtype == SONDE_DTYPE_F16 && sn_pack_has_f16_tiles(cpu_flags);
+    const bool in_halves = d->tiles && d->w_dtype == SONDE_DTYPE_F32;
+    const bool in_f16 =
+        in_halves || (d->f16 && d->w_dtype == SONDE_DTYPE_F16 && sn_pack_has_f16_tiles(cpu_flags));
     if (d->tiles)
         p->arithmetic = sn_tiles_arithmetic(d->w_dtype, in_f16);
     if (d->sparse) {
@@ -329,8 +331,10 @@ static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t c
     if (d->tiles) {
         p->kind = SN_CONV_TILES;
         snprintf(p->name, sizeof p->name, "%s_conv%dx%d_%s",
-                 d->w_dtype == SONDE_DTYPE_F16 ? "f16" : "bf16", (int)d->kernel[1],
-                 (int)d->kernel[2],
+                 in_halves                       ? "f32"
+                 : d->w_dtype == SONDE_DTYPE_F16 ? "f16"
+                                                 : "bf16",
+                 (int)d->kernel[1], (int)d->kernel[2],
                  strrchr(in_f16 ? p->k->f16_rows_name : p->k->bf16_rows_name, '_') + 1);
         return sn_conv_tiles_plan(p, l2_bytes)
                    ? SONDE_OK

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions in bf16, or f16, by tiles (kernels/signatures.h, bf16_rows and f16_rows). A task is
+/* Convolutions in bf16, f16, or f32 in halves, by tiles (kernels/signatures.h, bf16_rows and
+ * f16_rows). A task is
  * a part of the result, some lines of an image, times a range of chunks, a few blocks of output
  * channels each. It copies the lines of x that it reads, a group at a time, as bf16:
  *
@@ -40,9 +41,23 @@ unsigned sn_conv_tiles_pack_id(sn_dtype dtype, const int64_t *w, int rank, int64
     sn_conv_tiles t;
     if ((rank == 4 && sn_conv_is_depthwise(w, groups)) ||
         out_block != k->bf16_rows_geometry.block || (in_block != 0 && in_block != out_block) ||
-        !sn_conv_tiles_of(w, rank, sn_conv_tiles_pack_arg(groups, in_block == 0, 1, 1), &t))
+        !sn_conv_tiles_of(w, rank, sn_conv_tiles_pack_arg(groups, in_block == 0, 1, 1), &t) ||
+        (dtype == SONDE_DTYPE_F32 && !sn_conv_tiles_in_halves(&t)))
         return SN_PACK_NONE;
     return sn_pack_find(SN_WEIGHTS_CONV_TILES, dtype, &k->bf16_rows_geometry);
+}
+
+/* Splitting costs as much for each number of x and of y as some products do, and a number of x is
+ * multiplied at every tap. With few pixels it is reading the weights that takes the time. */
+bool sn_conv_halves_pay(int64_t pixels, const int64_t *w, int rank, bool winograd)
+{
+    enum { EACH = 72, EACH_WINOGRAD = 96, TAPS_WINOGRAD = 4, FEW = 64, LEAST_WORK = 1 << 21 };
+    int64_t taps = 1;
+    for (int i = 2; i < rank; i++)
+        taps = sn_count(taps, w[i], 1, 1);
+    const int64_t products = sn_count(w[0], w[1], winograd ? TAPS_WINOGRAD : taps, 1);
+    return products >= (winograd ? EACH_WINOGRAD : EACH) * (w[1] + w[0]) &&
+           (pixels < 0 || (pixels > FEW && sn_count(products, pixels, 1, 1) >= LEAST_WORK));
 }
 
 static int64_t x_bytes(const sn_conv_desc *d) /* of an element */
@@ -60,13 +75,17 @@ bool sn_conv_tiles_plan(sn_conv_plan *p, size_t l2_bytes)
             w, 4, sn_conv_tiles_pack_arg(d->groups, plain, d->kernel[2], d->dilation[2]), t))
         return false;
     p->block = BLOCK;
+    t->halves = d->w_dtype == SONDE_DTYPE_F32;
+    if (t->halves && !sn_conv_tiles_in_halves(t))
+        return false;
     if (d->n <= 0 || d->out[1] <= 0 || d->out[2] <= 0) { /* lines are at least one pixel long */
         p->lines = (sn_lines){0};
         return true;
     }
     t->f16 = d->f16 && d->w_dtype == SONDE_DTYPE_F16 && sn_pack_has_f16_tiles(p->cpu_flags);
     t->split = d->w_dtype == SONDE_DTYPE_F16 && !t->f16;
-    t->kernel_steps = t->steps * (t->split ? SN_SPLIT_STEPS : 1);
+    const bool two = t->split || t->halves;
+    t->kernel_steps = t->steps * (two ? SN_SPLIT_STEPS : 1);
     const int64_t threads = p->threads, want = threads > 1 ? 4 * threads : 1;
     const int64_t images = sn_max(d->n, 1);
     /* Weights that the cache cannot hold come once for every part: then parts are larger. */
@@ -91,7 +110,7 @@ bool sn_conv_tiles_plan(sn_conv_plan *p, size_t l2_bytes)
     const int64_t units = t->b.groups * t->chunks, parts = images * sn_lines_parts(&p->lines);
     t->chunk_parts =
         parts < want ? sn_unit_parts(units, sn_ceil_div(want, sn_max(parts, 1)), threads) : 1;
-    const int64_t parts_of_x = t->split ? 2 : 1;
+    const int64_t parts_of_x = two ? 2 : 1;
     const int64_t copy = sn_count(t->slab_bytes, t->slabs, parts_of_x, 1);
     const int64_t columns = t->narrow ? sn_count(ROWS, t->steps, SN_ROWS_STEP, parts_of_x) : 0;
     const int64_t split = sn_count(BLOCKS, t->kernel_steps, SN_ROWS_WEIGHTS, 1);
@@ -100,7 +119,7 @@ bool sn_conv_tiles_plan(sn_conv_plan *p, size_t l2_bytes)
     const size_t n = (size_t)p->threads;
     p->copies = sn_carve_each(&p->workspace, n, (size_t)copy);
     p->sums = sn_carve_each(&p->workspace, n, ((ROWS + 1) * BLOCKS + ROWS) * BLOCK * sizeof(float));
-    p->offsets = sn_carve_each(&p->workspace, n, 2 * (size_t)t->kernel_steps * sizeof(ptrdiff_t));
+    p->offsets = sn_carve_each(&p->workspace, n, 3 * (size_t)t->kernel_steps * sizeof(ptrdiff_t));
     p->columns = sn_carve_each(&p->workspace, n, (size_t)columns);
     p->parts = sn_carve_each(&p->workspace, n, t->split ? (size_t)split : 0);
     p->held = sn_carve_each(&p->workspace, n, sizeof(sn_lines_held));
@@ -108,6 +127,8 @@ bool sn_conv_tiles_plan(sn_conv_plan *p, size_t l2_bytes)
 }
 
 /* ------------------------------------------------------------------ lines of x */
+enum { SOME = 128 }; /* pixels at a time */
+
 /* What the pixels of a slab are made from. */
 typedef struct slab_source {
     const sn_conv_plan *p;
@@ -116,6 +137,8 @@ typedef struct slab_source {
     int64_t low;   /* bytes from the high part of x to its low one; 0: there is none */
     const float *gate;
     bool *finite; /* becomes false where it is not, or nobody looked */
+    float *top;   /* halves: the largest number so far */
+    float scale;  /* halves: what numbers are multiplied by */
 } slab_source;
 
 static void take_blocks(const void *arg, uint8_t *to, const uint8_t *from, int64_t n)
@@ -148,8 +171,6 @@ static void take_halves(const void *arg, uint8_t *to, const uint8_t *from, int64
     s->p->k->bf16_pairs(&t);
 }
 
-enum { SOME = 128 }; /* pixels at a time */
-
 /* Pixels of a block in f32, by their factors. */
 static const float *gated(float *to, const float *x, const float *gate, int64_t n)
 {
@@ -158,6 +179,53 @@ static const float *gated(float *to, const float *x, const float *gate, int64_t 
     for (int64_t i = 0; i < n * BLOCK; i++)
         to[i] = x[i] * gate[i % BLOCK];
     return to;
+}
+
+/* Halves: how large x is, and then x itself. */
+static void look_at_blocks(const void *arg, uint8_t *to, const uint8_t *from, int64_t n)
+{
+    const slab_source *s = arg;
+    (void)to;
+    for (int i = 0; i < 2 && i < s->there; i++) {
+        const float *x = (const float *)(const void *)(from + i * s->plane);
+        if (!s->gate) {
+            *s->top = fmaxf(*s->top, s->p->k->f32_rowabs(x, (size_t)(n * BLOCK)));
+            continue;
+        }
+        for (int64_t at = 0; at < n; at += SOME) {
+            float wide[SOME * BLOCK];
+            const int64_t m = sn_min(SOME, n - at);
+            const float *y = gated(wide, x + at * BLOCK, s->gate + i * BLOCK, m);
+            *s->top = fmaxf(*s->top, s->p->k->f32_rowabs(y, (size_t)(m * BLOCK)));
+        }
+    }
+}
+
+static void take_both_halves(const void *arg, uint8_t *to, const uint8_t *from, int64_t n)
+{
+    enum { FEW = 32, ROW = FEW * BLOCK };
+    const slab_source *s = arg;
+    const sn_kernels *k = s->p->k;
+    for (int64_t at = 0, m; at < n; at += m, to += m * SN_ROWS_STEP) {
+        float wide[ROW];
+        uint16_t high[2][ROW], low[2][ROW];
+        m = sn_min(FEW, n - at);
+        for (int i = 0; i < 2 && i < s->there; i++) {
+            const float *x = (const float *)(const void *)(from + i * s->plane) + at * BLOCK;
+            x = gated(wide, x, s->gate ? s->gate + i * BLOCK : NULL, m);
+            k->f16_halves(high[i], low[i], x, (size_t)(m * BLOCK), s->scale);
+        }
+        for (int h = 0; h < 2; h++) {
+            const sn_bf16_pairs t = {.a16 = h ? low[0] : high[0],
+                                     .b16 = s->there < 2 ? NULL
+                                            : h          ? low[1]
+                                                         : high[1],
+                                     .y = (uint16_t *)(void *)(to + h * s->low),
+                                     .n = (size_t)m,
+                                     .step = BLOCK};
+            k->bf16_pairs(&t);
+        }
+    }
 }
 
 /* With weights of f16. Where there are products of f16, x becomes that, or is it already; else it
@@ -296,6 +364,7 @@ typedef struct tiles_strip {
     uint8_t *x, *columns;
     float *sums, *start, *wide; /* wide: of z */
     ptrdiff_t *at, *in_columns; /* where a row reads its steps: in x, in `columns` */
+    ptrdiff_t *w_at;            /* halves: where the steps of weights are */
     uint8_t *w;                 /* a unit's weights, split */
 } tiles_strip;
 
@@ -315,6 +384,7 @@ static tiles_strip strip_of(const sn_conv_call *c, int64_t out_pixels, int worke
     s.start = s.sums + ROWS * BLOCKS * BLOCK;
     s.wide = s.start + BLOCKS * BLOCK;
     s.in_columns = s.at + t->kernel_steps;
+    s.w_at = s.in_columns + t->kernel_steps;
     const int64_t each = t->kernel_steps / t->steps;
     for (int64_t k = 0; k < t->kernel_steps; k++) {
         const int64_t step = k / each, run = step / t->run_steps;
@@ -322,6 +392,7 @@ static tiles_strip strip_of(const sn_conv_call *c, int64_t out_pixels, int worke
         s.at[k] = run / t->runs * t->slab_bytes + sn_lines_run_at(&p->lines, run % t->runs) +
                   step % t->run_steps * SN_ROWS_STEP + (low ? t->slabs * t->slab_bytes : 0);
         s.in_columns[k] = (step + (low ? t->steps : 0)) * SN_ROWS_STEP;
+        s.w_at[k] = (2 * step + (k % each == 1)) * SN_ROWS_WEIGHTS; /* high, low, and high again */
     }
     return s;
 }
@@ -342,18 +413,24 @@ static void prepare(tiles_strip *s, int64_t group)
     /* Steps of narrow pixels read lines that a short part does not have. */
     if (t->narrow && (s->part.lines < p->lines.lines || s->part.columns < p->lines.columns))
         memset(s->x, 0, (size_t)t->slab_bytes);
-    for (int64_t i = 0; i < t->slabs; i++) {
-        const int64_t from = i * per_slab;
-        uint8_t *to = s->x + i * t->slab_bytes;
+    float top = 0, scale = 1;
+    for (int64_t i = t->halves ? -t->slabs : 0; i < t->slabs; i++) { /* once before, to look */
+        const bool looks = i < 0;
+        const int64_t slab = looks ? i + t->slabs : i, from = slab * per_slab;
+        uint8_t *to = s->x + slab * t->slab_bytes;
+        if (i == 0 && t->halves)
+            scale = sn_halves_scale(top, &s->held->back);
         const slab_source source = {
             .p = p,
             .plane = pixels * unit * x_bytes(d),
             .there = n - from,
-            .low = t->split ? t->slabs * t->slab_bytes : 0,
+            .low = t->split || t->halves ? t->slabs * t->slab_bytes : 0,
             .gate = s->gate ? s->gate + (first + from) * BLOCK : NULL,
             .finite = &s->held->finite,
+            .top = &top,
+            .scale = scale,
         };
-        if (t->split) /* outside of the image, too */
+        if (source.low && !looks) /* outside of the image, too */
             memset(to + source.low, 0, (size_t)t->slab_bytes);
         if (source.there <= 0) { /* a last group that is smaller */
             memset(to, 0, (size_t)t->slab_bytes);
@@ -361,7 +438,9 @@ static void prepare(tiles_strip *s, int64_t group)
         }
         const int64_t at = (s->image * all + first + from) * source.plane;
         const sn_lines_image image = {.pixels = (const uint8_t *)c->x + at,
-                                      .convert = plain                           ? take_channels
+                                      .convert = looks                           ? look_at_blocks
+                                                 : t->halves                     ? take_both_halves
+                                                 : plain                         ? take_channels
                                                  : d->w_dtype == SONDE_DTYPE_F16 ? take_f16
                                                  : d->x_half                     ? take_halves
                                                                                  : take_blocks,
@@ -475,6 +554,25 @@ static void store_rows(const tiles_strip *s, const tiles_unit *u, int64_t v, int
     }
 }
 
+/* Halves: sums as they are, with the bias. */
+static void scale_back(const tiles_strip *s, const tiles_unit *u, int64_t rows)
+{
+    const sn_conv_tiles *t = &s->c->p->t;
+    for (int64_t q = 0; q < u->blocks; q++) {
+        const uint8_t *tail = u->w + (q + 1) * t->block_bytes - BLOCK * (int64_t)sizeof(float);
+        float *sums = s->sums + q * ROWS * BLOCK;
+        s->c->p->k->f32_rescale(&(sn_f32_rescale){.y = sums,
+                                                  .x = sums,
+                                                  .by_row = &s->held->back,
+                                                  .by = (const float *)(const void *)tail,
+                                                  .start = s->start + q * BLOCK,
+                                                  .rows = (size_t)rows,
+                                                  .n = BLOCK,
+                                                  .y_row = BLOCK,
+                                                  .x_row = BLOCK});
+    }
+}
+
 /* All rows of the part, times a unit. On the way, the next unit's weights come into the cache. */
 static void compute(const tiles_strip *s, const tiles_unit *u, const tiles_unit *next)
 {
@@ -484,22 +582,25 @@ static void compute(const tiles_strip *s, const tiles_unit *u, const tiles_unit 
     const int64_t first = u->group * t->b.out + u->q * BLOCK;
     const int64_t lanes =
         sn_min(u->blocks * BLOCK, sn_min(t->b.out - u->q * BLOCK, p->d.oc - first));
+    static const float zeros[BLOCKS * BLOCK];
     memset(s->start, 0, BLOCKS * BLOCK * sizeof(float));
     if (c->bias)
         memcpy(s->start, c->bias + first, (size_t)lanes * sizeof(float));
     if (t->split)
         sn_tiles_split_weights(p->k, s->w, u->w, u->blocks * t->steps);
-    sn_tile_rows tiles = {.at = s->at,
-                          .w = t->split ? s->w : u->w,
-                          .start = s->start,
-                          .y = s->sums,
-                          .blocks = (size_t)u->blocks,
-                          .steps = (size_t)t->kernel_steps,
-                          .x_row = (ptrdiff_t)p->lines.row,
-                          .w_q = (ptrdiff_t)(t->kernel_steps * SN_ROWS_WEIGHTS),
-                          .y_row = BLOCK,
-                          .y_q = ROWS * BLOCK,
-                          .again = s->part.rows > SN_AGAIN_ROWS};
+    sn_tile_rows tiles = {
+        .at = s->at,
+        .w_at = t->halves ? s->w_at : NULL,
+        .w = t->split ? s->w : u->w,
+        .start = t->halves ? zeros : s->start,
+        .y = s->sums,
+        .blocks = (size_t)u->blocks,
+        .steps = (size_t)t->kernel_steps,
+        .x_row = (ptrdiff_t)p->lines.row,
+        .w_q = (ptrdiff_t)(t->halves ? t->block_bytes : t->kernel_steps * SN_ROWS_WEIGHTS),
+        .y_row = BLOCK,
+        .y_q = ROWS * BLOCK,
+        .again = s->part.rows > SN_AGAIN_ROWS};
     const int64_t shares = sn_ceil_div(s->part.rows, ROWS);
     for (int64_t v = 0; v < s->part.rows; v += ROWS) {
         const int64_t rows = sn_min(ROWS, s->part.rows - v);
@@ -510,7 +611,9 @@ static void compute(const tiles_strip *s, const tiles_unit *u, const tiles_unit 
             tiles.ahead = next->w + v / ROWS * share;
             tiles.ahead_bytes = (size_t)share;
         }
-        (t->f16 ? p->k->f16_rows : p->k->bf16_rows)(&tiles);
+        (t->f16 || t->halves ? p->k->f16_rows : p->k->bf16_rows)(&tiles);
+        if (t->halves)
+            scale_back(s, u, rows);
         if (t->narrow && !s->held->finite && has_nan(s, u->blocks, rows)) {
             sn_tile_rows exact = tiles;
             gather(s, v, rows);

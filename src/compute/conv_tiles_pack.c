@@ -8,10 +8,12 @@
  * are in the copy of x. Narrow groups are merged as in conv_pack.c, and two that fill half a step.
  * `arg` is the number of groups, times four; 1 more if taps of a row are no neighbours, 2 more if
  * the input is plain. */
+#include <math.h>
 #include <string.h>
 
 #include "compute/conv_tiles.h"
 #include "compute/packs.h"
+#include "compute/tiles.h"
 
 enum { APART = 1, PLAIN = 2, FLAGS = 4, NUMBERS = SN_ROWS_STEP / 2, BLOCK = SN_ROWS_TILE, KR = 2 };
 
@@ -148,3 +150,84 @@ static bool tiles_source(const sn_packing *p, size_t unit, int64_t *first, int64
                                                           .source = tiles_source};
 FORMAT(BF16, bf16)
 FORMAT(F16, f16)
+
+/* ------------------------------------------------------------------ f32 in two halves */
+enum { MOST_TAPS = 25, HALVES_STEP = 2 * SN_ROWS_WEIGHTS, TAIL_BYTES = BLOCK * sizeof(float) };
+
+bool sn_conv_tiles_in_halves(sn_conv_tiles *t)
+{
+    const int64_t bytes = sn_count(t->steps, HALVES_STEP, 1, 1);
+    const int64_t all =
+        bytes < 0 ? -1 : sn_count(bytes + TAIL_BYTES, t->b.groups, t->b.out_blocks, 1);
+    if (t->narrow || t->b.group_in != t->b.in || t->taps > MOST_TAPS || all < 0 ||
+        all >= PTRDIFF_MAX / 2)
+        return false;
+    t->block_bytes = bytes + TAIL_BYTES;
+    return true;
+}
+
+static bool halves_of(const sn_packing *p, sn_conv_tiles *t)
+{
+    return tiles_of(p, t) && sn_conv_tiles_in_halves(t);
+}
+
+static bool halves_bytes(const sn_packing *p, size_t *bytes)
+{
+    sn_conv_tiles t;
+    if (!halves_of(p, &t))
+        return false;
+    *bytes = (size_t)(t.block_bytes * t.b.groups * t.b.out_blocks);
+    return true;
+}
+
+/* All taps of a slab's channels, from its first one on, as [channel][tap][output channel]; zeros
+ * where there is none. */
+static void turn_slab(const sn_packing *p, const sn_conv_tiles *t, const uint8_t *from,
+                      int64_t channel, int64_t lanes, float *to)
+{
+    const int64_t n = sn_min(NUMBERS, t->b.in - channel) * t->taps;
+    sn_pack_lanes(p, to, from + (size_t)(channel * t->taps) * sizeof *to, (size_t)n,
+                  (unsigned)lanes, (size_t)(t->b.in * t->taps));
+    memset(to + n * BLOCK, 0, (size_t)((NUMBERS * t->taps - n) * BLOCK) * sizeof *to);
+}
+
+static void halves_pack(const sn_packing *p, void *packed, const void *weight, size_t unit)
+{
+    enum { N = NUMBERS * BLOCK };
+    sn_conv_tiles t;
+    if (!halves_of(p, &t))
+        return;
+    const sn_kernels *k = sn_kernels_get(p->cpu_flags);
+    int64_t first;
+    const int64_t lanes = unit_lanes(p, &t, unit, &first), each = t.b.in * t.taps;
+    const uint8_t *from = (const uint8_t *)weight + (size_t)(first * each) * sizeof(float);
+    uint8_t *to = (uint8_t *)packed + (int64_t)unit * t.block_bytes;
+    float turned[MOST_TAPS * N], top = 0, back;
+    for (int64_t i = 0; i < lanes * each; i += N) {
+        const int64_t n = sn_min(N, lanes * each - i);
+        memcpy(turned, from + (size_t)i * sizeof *turned, (size_t)n * sizeof *turned);
+        top = fmaxf(top, k->f32_rowabs(turned, (size_t)n));
+    }
+    const float scale = sn_halves_scale(top, &back);
+    for (int64_t s = 0; s < t.slabs; s++) {
+        turn_slab(p, &t, from, s * NUMBERS, lanes, turned);
+        for (int64_t tap = 0; tap < t.taps; tap++, to += HALVES_STEP) {
+            float some[N];
+            for (int64_t c = 0; c < NUMBERS && t.taps > 1; c++)
+                memcpy(some + c * BLOCK, turned + (c * t.taps + tap) * BLOCK, BLOCK * sizeof *some);
+            sn_halves_tile(k, to, t.taps > 1 ? some : turned, scale);
+        }
+    }
+    for (int l = 0; l < BLOCK; l++)
+        memcpy(to + (size_t)l * sizeof back, &back, sizeof back);
+}
+
+const sn_pack_format sn_pack_f32_conv_tiles16 = {.name = "f32_conv_tiles16",
+                                                 .arrangement = SN_WEIGHTS_CONV_TILES,
+                                                 .dtype = SONDE_DTYPE_F32,
+                                                 .block = BLOCK,
+                                                 .kr = KR,
+                                                 .bytes = halves_bytes,
+                                                 .units = tiles_units,
+                                                 .pack = halves_pack,
+                                                 .source = tiles_source};

@@ -292,7 +292,7 @@ static void gather_step(const sn_packing *p, const panels *m, const uint8_t *fro
 
 static void pack_halves(const sn_packing *p, void *dst, const void *src, size_t unit)
 {
-    enum { KR = 2, N = STEP * SN_ROWS_TILE };
+    enum { N = STEP * SN_ROWS_TILE };
     const panels m = panels_of(p);
     const sn_kernels *k = sn_kernels_get(p->cpu_flags);
     const int64_t per_matrix = sn_ceil_div(m.n, m.block), steps = sn_ceil_div(m.k, STEP);
@@ -300,7 +300,6 @@ static void pack_halves(const sn_packing *p, void *dst, const void *src, size_t 
     const uint8_t *from = (const uint8_t *)src + (size_t)(matrix * m.n * m.k) * sizeof(float);
     uint8_t *panel = (uint8_t *)dst + unit * sn_gemm_halves_panel(m.k);
     float some[N], top = 0, back;
-    uint16_t part[2][N];
     for (int64_t s = 0; s < steps; s++) {
         gather_step(p, &m, from, s * STEP, col, some);
         top = fmaxf(top, k->f32_rowabs(some, N));
@@ -308,15 +307,7 @@ static void pack_halves(const sn_packing *p, void *dst, const void *src, size_t 
     const float scale = sn_halves_scale(top, &back);
     for (int64_t s = 0; s < steps; s++) {
         gather_step(p, &m, from, s * STEP, col, some);
-        k->f16_halves(part[0], part[1], some, N, scale);
-        for (int h = 0; h < 2; h++) { /* rows become neighbours, two by two */
-            uint16_t *to = (uint16_t *)(void *)(panel + s * HALVES_STEP + h * SN_ROWS_WEIGHTS);
-            for (int64_t i = 0; i < STEP; i += KR)
-                for (int64_t l = 0; l < SN_ROWS_TILE; l++) {
-                    to[i * SN_ROWS_TILE + l * KR] = part[h][i * SN_ROWS_TILE + l];
-                    to[i * SN_ROWS_TILE + l * KR + 1] = part[h][(i + 1) * SN_ROWS_TILE + l];
-                }
-        }
+        sn_halves_tile(k, panel + s * HALVES_STEP, some, scale);
     }
     float *tail = (float *)(void *)(panel + steps * HALVES_STEP);
     for (int l = 0; l < SN_ROWS_TILE; l++)

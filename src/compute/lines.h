@@ -76,6 +76,7 @@ const uint8_t *sn_lines_prepare(const sn_lines *l, const sn_lines_part *part,
 typedef struct sn_lines_held {
     int64_t image, part, key; /* part -1: nothing yet */
     bool finite;              /* the owner's, too */
+    float back;               /* and this */
 } sn_lines_held;
 /* Does it hold this? Afterwards it says that it does: the caller copies if it did not. */
 static inline bool sn_lines_holds(sn_lines_held *h, int64_t image, int64_t part, int64_t key)

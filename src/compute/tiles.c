@@ -66,3 +66,18 @@ void sn_tiles_round_turned(const sn_kernels *k, uint8_t *to, ptrdiff_t to_row, c
         }
     }
 }
+
+void sn_halves_tile(const sn_kernels *k, void *to, const float *numbers, float scale)
+{
+    enum { KR = 2, N = SN_STEP_HALVES * SN_ROWS_TILE };
+    uint16_t part[2][N];
+    k->f16_halves(part[0], part[1], numbers, N, scale);
+    for (int h = 0; h < 2; h++) { /* rows become neighbours, two by two */
+        uint32_t *y = (uint32_t *)(void *)((uint8_t *)to + h * SN_ROWS_WEIGHTS);
+        for (int i = 0; i < SN_STEP_HALVES; i += KR, y += SN_ROWS_TILE) {
+            const uint16_t *a = part[h] + i * SN_ROWS_TILE, *b = a + SN_ROWS_TILE;
+            for (int l = 0; l < SN_ROWS_TILE; l++)
+                y[l] = a[l] | (uint32_t)b[l] << 16;
+        }
+    }
+}

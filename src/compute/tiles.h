@@ -114,16 +114,17 @@ static inline void sn_tiles_split_weights(const sn_kernels *k, void *to, const v
  */
 static inline float sn_halves_scale(float top, float *back)
 {
-    enum { HALVES_TOP = 15, MOST = 126, LARGEST = 128 };
+    enum { HALVES_TOP = 15, MOST = 126 };
     int exponent = 0;
-    if (top > 0 && top < __builtin_inff())
+    if (top > 0)
         (void)frexpf(top, &exponent);
-    else if (top > 0)
-        exponent = LARGEST; /* only infinities count, and NaN */
     const int by = HALVES_TOP - exponent < MOST ? HALVES_TOP - exponent : MOST;
     *back = ldexpf(1.0f, -by);
     return ldexpf(1.0f, by);
 }
+
+/* A step of weights in halves from its numbers, [32][16 columns]. */
+void sn_halves_tile(const sn_kernels *k, void *to, const float *numbers, float scale);
 
 /* How many of a group's rows are finished at a time, so that a kernel that calls so often has them
  * all done; not too few, as every call costs something. */

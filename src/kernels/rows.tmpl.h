@@ -36,7 +36,8 @@ SN_INLINE sn_v step_min(sn_v acc, sn_v x)
 
 SN_INLINE sn_v step_abs(sn_v acc, sn_v x)
 {
-    return step_max(acc, v_abs(x));
+    const sn_v size = v_abs(x);
+    return v_at_least(v_select(v_lt(size, v_set1(__builtin_inff())), size, v_zero()), acc);
 }
 
 SN_INLINE sn_v sum4(sn_v a, sn_v b, sn_v c, sn_v d)
@@ -93,7 +94,7 @@ float SN_ISA(sn_f32_rowmin)(const float *x, size_t n)
 float SN_ISA(sn_f32_rowabs)(const float *x, size_t n)
 {
     FOLD(acc, v_zero(), step_abs)
-    return lanes_max(step_max(step_max(acc, acc1), step_max(acc2, acc3)));
+    return lanes_max(step_abs(step_abs(acc, acc1), step_abs(acc2, acc3)));
 }
 
 void SN_ISA(sn_f32_softmax)(float *y, const float *x, size_t n)

@@ -41,7 +41,7 @@ float sn_f32_rowabs_ref(const float *x, size_t n)
 {
     float m = 0;
     for (size_t i = 0; i < n; i++)
-        m = isnan(m) || m > fabsf(x[i]) ? m : fabsf(x[i]);
+        m = isfinite(x[i]) && fabsf(x[i]) > m ? fabsf(x[i]) : m;
     return m;
 }
 

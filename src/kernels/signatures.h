@@ -279,7 +279,7 @@ typedef void sn_f32_unblock_fn(float *y, const float *x, size_t n, unsigned lane
                                size_t y_channel);
 
 /* One number from n: a sum (0 when n is 0), a maximum or minimum (the infinity that loses against
- * every number when n is 0; a NaN wins), or the largest without its sign (0; a NaN wins). */
+ * every number when n is 0; a NaN wins), or the largest finite one without its sign (0). */
 typedef float sn_f32_reduce_fn(const float *x, size_t n);
 
 /* y = e^(x - max x) / sum of the same, over one row; y may be x. */

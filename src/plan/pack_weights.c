@@ -174,7 +174,9 @@ static bool has_halves(const sn_pack_request *r)
     bool any = false;
     for (uint32_t i = 0; i < r->n_in; i++) {
         const sn_pack_format *f = sn_pack_get(r->pack[i]);
-        any |= f && f->arrangement == SN_WEIGHTS_PANEL_TILES && f->dtype == SONDE_DTYPE_F32;
+        any |=
+            f && f->dtype == SONDE_DTYPE_F32 &&
+            (f->arrangement == SN_WEIGHTS_PANEL_TILES || f->arrangement == SN_WEIGHTS_CONV_TILES);
     }
     return any;
 }

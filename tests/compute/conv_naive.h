@@ -201,7 +201,8 @@ static inline void check(const sn_conv_desc *d, const level *lv, bool with_bias,
         top = fmax(top, scale);
     }
     /* Where f16 is split: 16 bits of each number, but for the product of the last eight. */
-    const double split = d->tiles && !in_bf16 && !in_f16 ? 2.0 / 65536 : 4e-6;
+    const bool splits = d->tiles && d->w_dtype == SONDE_DTYPE_F16 && !in_f16;
+    const double split = splits ? 2.0 / 65536 : 4e-6;
     const double bound = d->winograd == 4 ? 4e-6 : d->winograd == 2 ? 1e-6 : split;
     for (int64_t n = 0; n < d->n && bad < 3; n++)
         for (int64_t oc = 0; oc < d->oc && bad < 3; oc++)

@@ -120,7 +120,9 @@ TEST(convolution_by_tiles_matches_the_naive_sum_of_rounded_numbers)
             d.act = random_act();
             d.residual = test_rand() % 2;
             d.packed = d.tiles = true;
-            d.w_dtype = test_rand() % 2 ? SONDE_DTYPE_BF16 : SONDE_DTYPE_F16;
+            d.w_dtype = i % 5 == 4        ? SONDE_DTYPE_F32
+                        : test_rand() % 2 ? SONDE_DTYPE_BF16
+                                          : SONDE_DTYPE_F16;
             d.out_block = TILES_BLOCK;
             d.in_block = d.groups == 1 && d.c < TILES_BLOCK && i % 8 ? 0 : TILES_BLOCK;
             d.f16 = d.w_dtype == SONDE_DTYPE_F16 && test_rand() % 3;
@@ -145,7 +147,7 @@ TEST(infinities_do_not_leave_their_windows)
     enum { SIZE = 9, PIXELS = SIZE * SIZE };
     sonde_error err = {0};
     for (const level *lv = levels(); lv->name; lv++)
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < 5; i++) {
             sn_conv_desc d = unit;
             const bool plain = i % 2;
             const int64_t pad_end[3] = {0, 1, 1}, c = plain ? 3 : TILES_BLOCK;
@@ -154,7 +156,7 @@ TEST(infinities_do_not_leave_their_windows)
             d.oc = d.out_block = TILES_BLOCK;
             d.in_block = plain ? 0 : TILES_BLOCK;
             d.packed = d.tiles = true;
-            d.w_dtype = i / 2 ? SONDE_DTYPE_BF16 : SONDE_DTYPE_F16;
+            d.w_dtype = i == 4 ? SONDE_DTYPE_F32 : i / 2 ? SONDE_DTYPE_BF16 : SONDE_DTYPE_F16;
             for (int a = 1; a < 3; a++) {
                 d.in[a] = SIZE;
                 d.kernel[a] = 3;
@@ -194,7 +196,9 @@ TEST(gates_are_factors_of_the_input_before_it_is_rounded)
         d.oc = OC;
         d.in_block = d.out_block = TILES_BLOCK;
         d.packed = d.tiles = true;
-        d.w_dtype = lv->flags % 2 ? SONDE_DTYPE_BF16 : SONDE_DTYPE_F16;
+        d.w_dtype = lv->flags % 3 == 2   ? SONDE_DTYPE_F32
+                    : lv->flags % 3 == 1 ? SONDE_DTYPE_BF16
+                                         : SONDE_DTYPE_F16;
         d.in[1] = 5;
         d.in[2] = 10;
         CHECK(set_out(&d, (const int64_t[3]){0}));

@@ -90,8 +90,9 @@ static void check_once(const sn_packing *p, size_t n, size_t bytes, const char *
     const size_t elem = sn_dtype_bytes(p->format->dtype);
     if (elem == 1 || (elem == 2 && n > UINT16_MAX))
         return; /* more weights than numbers to tell them apart; bytes: tests/compute/test_q8.c */
-    if (elem == sizeof(float) && p->format->arrangement == SN_WEIGHTS_PANEL_TILES)
-        return; /* they become two halves each: tests/compute/test_gemm.c */
+    if (elem == sizeof(float) && (p->format->arrangement == SN_WEIGHTS_PANEL_TILES ||
+                                  p->format->arrangement == SN_WEIGHTS_CONV_TILES))
+        return; /* they become two halves each: test_gemm.c, test_conv.c */
     uint8_t *dst = packed_from(p, n, bytes, 0), *found = calloc(n + 1, 1);
     size_t seen = 0;
     for (size_t i = 0; i < bytes / elem; i++) {

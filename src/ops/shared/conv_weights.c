@@ -6,6 +6,21 @@
 #include "compute/packs.h"
 #include "ops/shared/converted.h"
 
+/* Does f32 go by tiles of f16, in two halves? */
+static bool in_halves(const sn_pack_request *r, uint32_t i)
+{
+    const sn_type *w = &r->in[i]->type, *x = r->in[0] ? &r->in[0]->type : NULL;
+    if (sn_pack_dtype(r, i) != SONDE_DTYPE_F32 || w->dtype != SONDE_DTYPE_F32 || !x ||
+        x->dtype != SONDE_DTYPE_F32 || r->in_block == 0 || r->out_block == 0 ||
+        !sn_pack_has_f16_tiles(r->cpu_flags) || !sn_pack_has_fast_tiles(r->cpu_flags))
+        return false;
+    bool known = x->rank > 2;
+    for (int d = 2; d < x->rank; d++)
+        known &= sn_dim_known(x->dims[d]);
+    return sn_conv_halves_pay(known ? sn_pack_rows(r, 0, 1) : -1, w->dims, w->rank,
+                              sn_node_attr(r->node, "winograd") != NULL);
+}
+
 void sn_conv_weights_pack(sn_pack_request *r, uint32_t i, int64_t groups, int64_t dilation_x)
 {
     const sn_fact *w = r->n_in > i ? r->in[i] : NULL;
@@ -15,6 +30,14 @@ void sn_conv_weights_pack(sn_pack_request *r, uint32_t i, int64_t groups, int64_
     const int rank = w->type.rank;
     const sn_dtype dtype = sn_pack_dtype(r, i);
     r->pack_arg[i] = groups;
+    if (in_halves(r, i)) {
+        r->pack[i] = (uint8_t)sn_conv_tiles_pack_id(SONDE_DTYPE_F32, dims, rank, groups,
+                                                    r->in_block, r->out_block, r->cpu_flags);
+        r->pack_arg[i] = sn_conv_tiles_pack_arg(groups, false, dims[rank - 1], dilation_x);
+        if (r->pack[i] != SN_PACK_NONE)
+            return;
+        r->pack_arg[i] = groups;
+    }
     if (sn_pack_by_tiles(r, i, sn_pack_rows(r, 0, 1))) {
         if (r->in_block == 0 && r->out_block == 0) {
             r->pack[i] = (uint8_t)sn_conv_rows_pack_id(dtype, dims, rank, groups, r->cpu_flags);
@@ -34,8 +57,8 @@ void sn_conv_weights_pack(sn_pack_request *r, uint32_t i, int64_t groups, int64_
 
 bool sn_conv_weights_in_tiles(const sn_fact *w)
 {
-    return w->pack == SN_PACK_BF16_CONV_TILES16 || w->pack == SN_PACK_F16_CONV_TILES16 ||
-           w->pack == SN_PACK_BF16_CONV_ROWS16;
+    return w->pack == SN_PACK_F32_CONV_TILES16 || w->pack == SN_PACK_BF16_CONV_TILES16 ||
+           w->pack == SN_PACK_F16_CONV_TILES16 || w->pack == SN_PACK_BF16_CONV_ROWS16;
 }
 
 uint32_t sn_conv_in_half(const sn_node *n, uint32_t x, uint32_t w, uint32_t z, int64_t groups,
