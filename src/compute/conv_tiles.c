@@ -388,11 +388,11 @@ static tiles_strip strip_of(const sn_conv_call *c, int64_t out_pixels, int worke
     const int64_t each = t->kernel_steps / t->steps;
     for (int64_t k = 0; k < t->kernel_steps; k++) {
         const int64_t step = k / each, run = step / t->run_steps;
-        const bool low = k % each == SN_SPLIT_STEPS - 1;
+        const bool low = t->halves ? sn_halves_low_x(k) : k % each == SN_SPLIT_STEPS - 1;
         s.at[k] = run / t->runs * t->slab_bytes + sn_lines_run_at(&p->lines, run % t->runs) +
                   step % t->run_steps * SN_ROWS_STEP + (low ? t->slabs * t->slab_bytes : 0);
         s.in_columns[k] = (step + (low ? t->steps : 0)) * SN_ROWS_STEP;
-        s.w_at[k] = (2 * step + (k % each == 1)) * SN_ROWS_WEIGHTS; /* high, low, and high again */
+        s.w_at[k] = (2 * step + sn_halves_low_w(k)) * SN_ROWS_WEIGHTS;
     }
     return s;
 }

@@ -4,6 +4,7 @@
  * larger `arg` cuts the n rows into so many matrices, each of which begins a panel: the gates of
  * recurrent layers. A negative one says that the first dim is the k of so many matrices and all
  * others are their n: the groups of transposed convolutions. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -290,28 +291,46 @@ static void gather_step(const sn_packing *p, const panels *m, const uint8_t *fro
     }
 }
 
+/* A unit is a few neighbouring panels, as of f32. */
 static void pack_halves(const sn_packing *p, void *dst, const void *src, size_t unit)
 {
-    enum { N = STEP * SN_ROWS_TILE };
+    enum { N = STEP * SN_ROWS_TILE, GUESS = 4 };
     const panels m = panels_of(p);
     const sn_kernels *k = sn_kernels_get(p->cpu_flags);
-    const int64_t per_matrix = sn_ceil_div(m.n, m.block), steps = sn_ceil_div(m.k, STEP);
-    const int64_t matrix = (int64_t)unit / per_matrix, col = (int64_t)unit % per_matrix * m.block;
+    const int64_t steps = sn_ceil_div(m.k, STEP), matrix = (int64_t)unit / m.units;
+    const int64_t first = (int64_t)unit % m.units * UNIT_PANELS * m.block;
+    const int64_t n = sn_ceil_div(sn_min(UNIT_PANELS * m.block, m.n - first), m.block);
     const uint8_t *from = (const uint8_t *)src + (size_t)(matrix * m.n * m.k) * sizeof(float);
-    uint8_t *panel = (uint8_t *)dst + unit * sn_gemm_halves_panel(m.k);
-    float some[N], top = 0, back;
-    for (int64_t s = 0; s < steps; s++) {
-        gather_step(p, &m, from, s * STEP, col, some);
-        top = fmaxf(top, k->f32_rowabs(some, N));
+    const size_t panel = sn_gemm_halves_panel(m.k);
+    uint8_t *to =
+        (uint8_t *)dst + (size_t)(matrix * sn_ceil_div(m.n, m.block) + first / m.block) * panel;
+    float some[N], top[UNIT_PANELS], seen[UNIT_PANELS], scale[UNIT_PANELS], back[UNIT_PANELS];
+    bool larger = true;
+    for (int64_t q = 0; q < n; q++) { /* a guess: weights are read once, most often */
+        gather_step(p, &m, from, 0, first + q * m.block, some);
+        top[q] = fminf(GUESS * k->f32_rowabs(some, N), FLT_MAX);
     }
-    const float scale = sn_halves_scale(top, &back);
-    for (int64_t s = 0; s < steps; s++) {
-        gather_step(p, &m, from, s * STEP, col, some);
-        sn_halves_tile(k, panel + s * HALVES_STEP, some, scale);
+    for (int pass = 0; pass < 2 && larger; pass++) {
+        for (int64_t q = 0; q < n; q++) {
+            scale[q] = sn_halves_scale(top[q], &back[q]);
+            seen[q] = 0;
+        }
+        for (int64_t i = 0; i < steps * n; i++) {
+            const int64_t q = i % n, step = i / n;
+            gather_step(p, &m, from, step * STEP, first + q * m.block, some);
+            seen[q] = fmaxf(seen[q], k->f32_rowabs(some, N));
+            sn_halves_tile(k, to + (size_t)q * panel + (size_t)step * HALVES_STEP, some, scale[q]);
+        }
+        larger = false;
+        for (int64_t q = 0; q < n; q++) {
+            larger |= seen[q] > top[q];
+            top[q] = fmaxf(top[q], seen[q]);
+        }
     }
-    float *tail = (float *)(void *)(panel + steps * HALVES_STEP);
-    for (int l = 0; l < SN_ROWS_TILE; l++)
-        tail[l] = back;
+    for (int64_t q = 0; q < n; q++)
+        for (int l = 0; l < SN_ROWS_TILE; l++)
+            memcpy(to + (size_t)q * panel + (size_t)steps * HALVES_STEP + (size_t)l * sizeof *back,
+                   &back[q], sizeof *back);
 }
 
 const sn_pack_format sn_pack_f32_panel_tiles16 = {.name = "f32_panel_tiles16",
@@ -320,7 +339,7 @@ const sn_pack_format sn_pack_f32_panel_tiles16 = {.name = "f32_panel_tiles16",
                                                   .block = 16,
                                                   .kr = 2,
                                                   .bytes = halves_bytes,
-                                                  .units = tile_units,
+                                                  .units = panel_units,
                                                   .pack = pack_halves,
-                                                  .source = tile_source,
+                                                  .source = panel_source,
                                                   .joins = panels_join};

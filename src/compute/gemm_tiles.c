@@ -465,9 +465,11 @@ void sn_gemm_tiles_run(const sn_gemm_plan *p, const sn_gemm_operands *o, void *w
     const int64_t each = t->kernel_steps / t->steps;
     for (int64_t s = 0; s < t->kernel_steps; s++)
         at[s] = (s / each + (s % each == SN_SPLIT_STEPS - 1 ? t->steps : 0)) * SN_ROWS_STEP;
-    ptrdiff_t *w_at = at + t->kernel_steps; /* high, low, and high again */
-    for (int64_t s = 0; s < t->kernel_steps && t->halves; s++)
-        w_at[s] = (s / each * 2 + (s % each == 1)) * SN_ROWS_WEIGHTS;
+    ptrdiff_t *w_at = at + t->kernel_steps;
+    for (int64_t s = 0; s < t->kernel_steps && t->halves; s++) {
+        at[s] = (s / each + (sn_halves_low_x(s) ? t->steps : 0)) * SN_ROWS_STEP;
+        w_at[s] = (s / each * 2 + sn_halves_low_w(s)) * SN_ROWS_WEIGHTS;
+    }
     memset(start, 0, (size_t)(t->chunks * CHUNK * SN_ROWS_TILE) * sizeof *start);
     if (p->bias)
         memcpy(start, o->c, (size_t)d->n * sizeof *start);

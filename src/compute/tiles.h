@@ -123,6 +123,17 @@ static inline float sn_halves_scale(float top, float *back)
     return ldexpf(1.0f, by);
 }
 
+/* Which parts kernel step s multiplies: low · high, high · high, high · low, so that every step but
+ * the first has one side of the step before. */
+static inline bool sn_halves_low_x(int64_t s)
+{
+    return s % SN_SPLIT_STEPS == 0;
+}
+static inline bool sn_halves_low_w(int64_t s)
+{
+    return s % SN_SPLIT_STEPS == 2;
+}
+
 /* A step of weights in halves from its numbers, [32][16 columns]. */
 void sn_halves_tile(const sn_kernels *k, void *to, const float *numbers, float scale);
 

@@ -25,11 +25,12 @@ typedef struct waiting {
 } waiting;
 
 /* One or two tiles of rows × one or two blocks. The products of a step are independent, and a tile
- * that is loaded is used for both. Sums begin as `start`, the same in every row: a tile whose lines
- * are all read from one place. Storing tiles takes as long as three products if nothing else is
- * there to do, so sums wait in their tiles until the next ones begin: each is stored just before
- * its place is taken. Of long rows a few steps are computed for all blocks, then the next few, and
- * sums go on from y. Numbers of tiles must be literals, so this is a macro. */
+ * that is loaded is used for both, and for the next step if that reads the same. Sums begin as
+ * `start`, the same in every row: a tile whose lines are all read from one place. Storing tiles
+ * takes as long as three products if nothing else is there to do, so sums wait in their tiles until
+ * the next ones begin: each is stored just before its place is taken. Of long rows a few steps are
+ * computed for all blocks, then the next few, and sums go on from y. Numbers of tiles must be
+ * literals, so this is a macro. */
 #define DEFINE_ROWS(name, product)                                                                 \
     SN_INLINE void name##_store(const sn_tile_rows *t, const waiting *p, const int tile)           \
     {                                                                                              \
@@ -59,8 +60,12 @@ typedef struct waiting {
         for (size_t s = steps.from; s < steps.to; s++) {                                           \
             const bool first = s == steps.from;                                                    \
             const uint8_t *w = all + (t->w_at ? t->w_at[s] : (ptrdiff_t)(s * TILE_BYTES));         \
-            _tile_loadd(4, x + t->at[s], x_row);                                                   \
-            _tile_loadd(6, w, TILE_LINE);                                                          \
+            const bool other_x = first || t->at[s] != t->at[s - 1];                                \
+            const bool other_w = first || !t->w_at || t->w_at[s] != t->w_at[s - 1];                \
+            if (other_x)                                                                           \
+                _tile_loadd(4, x + t->at[s], x_row);                                               \
+            if (other_w)                                                                           \
+                _tile_loadd(6, w, TILE_LINE);                                                      \
             if (first) {                                                                           \
                 name##_store(t, before, 0);                                                        \
                 _tile_loadd(0, start, row);                                                        \
@@ -71,7 +76,8 @@ typedef struct waiting {
             if (wide) {                                                                            \
                 if (first)                                                                         \
                     _tile_loadd(1, start + next, row);                                             \
-                _tile_loadd(7, w + t->w_q, TILE_LINE);                                             \
+                if (other_w)                                                                       \
+                    _tile_loadd(7, w + t->w_q, TILE_LINE);                                         \
                 product(1, 4, 7);                                                                  \
             }                                                                                      \
             if (first)                                                                             \
@@ -79,7 +85,8 @@ typedef struct waiting {
             if (tall) {                                                                            \
                 if (first)                                                                         \
                     _tile_loadd(2, start + down, row);                                             \
-                _tile_loadd(5, below + t->at[s], x_row);                                           \
+                if (other_x)                                                                       \
+                    _tile_loadd(5, below + t->at[s], x_row);                                       \
                 product(2, 5, 6);                                                                  \
             }                                                                                      \
             if (first)                                                                             \
