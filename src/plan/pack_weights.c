@@ -402,7 +402,7 @@ static void pack_unit(void *arg, size_t task, int worker)
 /* Lets go of file pages in few steps, as every call interrupts the other cores, and yet so often
  * that what is mapped and packed at once adds little to the peak: a sixteenth, or a few MiB. */
 #define RELEASE_PARTS 16
-#define RELEASE_BYTES ((size_t)4 << 20)
+#define RELEASE_BYTES ((size_t)2 << 20)
 
 /* Large weights are packed first: what is held beside the store is then small when that is nearly
  * full. */
