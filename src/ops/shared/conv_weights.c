@@ -30,7 +30,7 @@ void sn_conv_weights_pack(sn_pack_request *r, uint32_t i, int64_t groups, int64_
     const int rank = w->type.rank;
     const sn_dtype dtype = sn_pack_dtype(r, i);
     r->pack_arg[i] = groups;
-    if (in_halves(r, i)) {
+    if (dilation_x == 1 && in_halves(r, i)) { /* lines that lie apart are copied one by one */
         r->pack[i] = (uint8_t)sn_conv_tiles_pack_id(SONDE_DTYPE_F32, dims, rank, groups,
                                                     r->in_block, r->out_block, r->cpu_flags);
         r->pack_arg[i] = sn_conv_tiles_pack_arg(groups, false, dims[rank - 1], dilation_x);
