@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions in bf16, f16, or f32 in halves, by tiles (kernels/signatures.h, bf16_rows and
- * f16_rows). A task is
- * a part of the result, some lines of an image, times a range of chunks, a few blocks of output
- * channels each. It copies the lines of x that it reads, a group at a time, as bf16:
+ * f16_rows). A task is a part of the result, some lines of an image, times a range of chunks, a few
+ * blocks of output channels each. It copies the lines of x that it reads, a group at a time, as
+ * numbers of 16 bits:
  *
  *   [slab of 32 channels][lines][32 channels]     rows of 64 bytes, one step of the kernel
  *   [lines][channels of a pixel]                  narrow: fewer channels, a step has several pixels

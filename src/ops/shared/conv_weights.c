@@ -6,18 +6,12 @@
 #include "compute/packs.h"
 #include "ops/shared/converted.h"
 
-/* Does f32 go by tiles of f16, in two halves? */
-static bool in_halves(const sn_pack_request *r, uint32_t i)
+/* Does f32 go by tiles of f16, in two halves? Lines that lie apart would be copied one by one. */
+static bool in_halves(const sn_pack_request *r, uint32_t i, int64_t dilation_x)
 {
-    const sn_type *w = &r->in[i]->type, *x = r->in[0] ? &r->in[0]->type : NULL;
-    if (sn_pack_dtype(r, i) != SONDE_DTYPE_F32 || w->dtype != SONDE_DTYPE_F32 || !x ||
-        x->dtype != SONDE_DTYPE_F32 || r->in_block == 0 || r->out_block == 0 ||
-        !sn_pack_has_f16_tiles(r->cpu_flags) || !sn_pack_has_fast_tiles(r->cpu_flags))
-        return false;
-    bool known = x->rank > 2;
-    for (int d = 2; d < x->rank; d++)
-        known &= sn_dim_known(x->dims[d]);
-    return sn_conv_halves_pay(known ? sn_pack_rows(r, 0, 1) : -1, w->dims, w->rank,
+    const sn_type *w = &r->in[i]->type;
+    return dilation_x == 1 && r->in_block && r->out_block && sn_pack_may_halve(r, i) &&
+           sn_conv_halves_pay(sn_pack_known_rows(r, 0, 1, 2), w->dims, w->rank,
                               sn_node_attr(r->node, "winograd") != NULL);
 }
 
@@ -30,7 +24,7 @@ void sn_conv_weights_pack(sn_pack_request *r, uint32_t i, int64_t groups, int64_
     const int rank = w->type.rank;
     const sn_dtype dtype = sn_pack_dtype(r, i);
     r->pack_arg[i] = groups;
-    if (dilation_x == 1 && in_halves(r, i)) { /* lines that lie apart are copied one by one */
+    if (in_halves(r, i, dilation_x)) {
         r->pack[i] = (uint8_t)sn_conv_tiles_pack_id(SONDE_DTYPE_F32, dims, rank, groups,
                                                     r->in_block, r->out_block, r->cpu_flags);
         r->pack_arg[i] = sn_conv_tiles_pack_arg(groups, false, dims[rank - 1], dilation_x);

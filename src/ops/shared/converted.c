@@ -36,6 +36,22 @@ int64_t sn_pack_rows(const sn_pack_request *r, uint32_t x, int but)
     return rows;
 }
 
+int64_t sn_pack_known_rows(const sn_pack_request *r, uint32_t x, int but, int first)
+{
+    const sn_type *t = r->n_in > x && r->in[x] ? &r->in[x]->type : NULL;
+    for (int i = first; t && i < t->rank; i++)
+        if (i != but && !sn_dim_known(t->dims[i]))
+            return -1;
+    return t && t->rank > first ? sn_pack_rows(r, x, but) : -1;
+}
+
+bool sn_pack_may_halve(const sn_pack_request *r, uint32_t i)
+{
+    return sn_pack_dtype(r, i) == SONDE_DTYPE_F32 && r->in[i]->type.dtype == SONDE_DTYPE_F32 &&
+           r->in[0] && r->in[0]->type.dtype == SONDE_DTYPE_F32 &&
+           sn_pack_has_f16_tiles(r->cpu_flags) && sn_pack_has_fast_tiles(r->cpu_flags);
+}
+
 bool sn_bind_in_bf16(const sn_bind *b)
 {
     return b->precision == SONDE_PRECISION_BF16 && sn_pack_has_tiles(b->cpu_flags);

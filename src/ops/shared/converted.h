@@ -38,6 +38,11 @@ bool sn_pack_by_tiles(const sn_pack_request *r, uint32_t i, int64_t rows);
 /* The product of all dims of input x but `but`; those that are not known count as 1. -1: none is.
  */
 int64_t sn_pack_rows(const sn_pack_request *r, uint32_t x, int but);
+/* The same if dims `first` and those behind it, but for `but`, are known; else -1. */
+int64_t sn_pack_known_rows(const sn_pack_request *r, uint32_t x, int but, int first);
+/* May weight i and input 0, both f32, be multiplied by tiles of f16, in two halves
+ * (compute/tiles.h)? Whether that pays is the driver's to say. */
+bool sn_pack_may_halve(const sn_pack_request *r, uint32_t i);
 /* Are products of f32 to be computed in bf16 by tiles, where that is faster? */
 bool sn_bind_in_bf16(const sn_bind *b);
 /* Is a packed weight in tiles, whose kernels compute in its type? */

@@ -108,27 +108,16 @@ bool sn_product_addend(sn_gemm_desc *d, const sn_type *c)
     return true;
 }
 
-/* Does f32 go by tiles of f16, in two halves? */
-static bool in_halves(const sn_pack_request *r, uint32_t i)
-{
-    const sn_type *w = &r->in[i]->type, *a = r->in[0] ? &r->in[0]->type : NULL;
-    if (sn_pack_dtype(r, i) != SONDE_DTYPE_F32 || w->dtype != SONDE_DTYPE_F32 || w->rank < 2 ||
-        !a || a->dtype != SONDE_DTYPE_F32 || !sn_pack_has_f16_tiles(r->cpu_flags) ||
-        !sn_pack_has_fast_tiles(r->cpu_flags))
-        return false;
-    bool known = a->rank > 0;
-    for (int d = 0; d + 1 < a->rank; d++)
-        known &= sn_dim_known(a->dims[d]);
-    return sn_gemm_halves_pay(known ? sn_pack_rows(r, 0, a->rank - 1) : -1, w->dims[w->rank - 1],
-                              w->dims[w->rank - 2]);
-}
-
 unsigned sn_product_pack_id(const sn_pack_request *r, uint32_t i)
 {
     const sn_fact *a = r->in[0];
-    if (in_halves(r, i))
+    const sn_type *w = &r->in[i]->type;
+    const int last = a ? a->type.rank - 1 : 0;
+    if (w->rank >= 2 && sn_pack_may_halve(r, i) &&
+        sn_gemm_halves_pay(sn_pack_known_rows(r, 0, last, 0), w->dims[w->rank - 1],
+                           w->dims[w->rank - 2]))
         return sn_gemm_tiles_pack_id(SONDE_DTYPE_F32, r->cpu_flags);
-    if (sn_pack_by_tiles(r, i, sn_pack_rows(r, 0, a ? a->type.rank - 1 : 0)))
+    if (sn_pack_by_tiles(r, i, sn_pack_rows(r, 0, last)))
         return sn_gemm_tiles_pack_id(sn_pack_dtype(r, i), r->cpu_flags);
     return sn_gemm_pack_id(sn_pack_dtype(r, i), r->cpu_flags);
 }
