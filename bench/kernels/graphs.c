@@ -69,7 +69,7 @@ static window window_of(const bench_graph *g)
 
 static sn_value *image(sn_builder *b, const bench_graph *g)
 {
-    int64_t dims[MAX_RANK] = {1, g->in, g->size[0], g->size[1], g->size[2]};
+    int64_t dims[MAX_RANK] = {or_one(g->images), g->in, g->size[0], g->size[1], g->size[2]};
     return input(b, "x", 2 + g->rank, dims);
 }
 

@@ -15,6 +15,7 @@ struct bench_graph {
     int64_t in, out; /* channels, or columns */
     int64_t rows;    /* positions, or steps */
     int64_t groups;  /* or heads */
+    int64_t images;  /* of a batch */
     int rank;        /* of an image without batch and channels */
     int64_t size[3]; /* of the image */
     int64_t kernel[3], stride[3], dilation, pad[3];

@@ -2,10 +2,11 @@
 /* Convolution of f32: a descriptor becomes a plan (kernel, tiles, split over threads, workspace)
  * when a shape is bound; running a plan neither allocates nor fails.
  *
- * Seven ways: direct on blocked output (blocked input, or plain input for first layers), depthwise
- * (and in narrow groups) and Winograd on blocked tensors, by tiles of bf16 (conv_tiles.h), for
- * plain tensors of one to three spatial dims a matrix product over gathered columns, in f32 or in
- * bf16 (conv_rows.h), and for sparse weights without the zeros (conv_sparse.h). */
+ * Eight ways: direct on blocked output (blocked input, or plain input for first layers), depthwise
+ * (and in narrow groups) and Winograd on blocked tensors, by tiles of bf16 (conv_tiles.h), those
+ * of several small images at once (conv_images.h), for plain tensors of one to three spatial dims a
+ * matrix product over gathered columns, in f32 or in bf16 (conv_rows.h), and for sparse weights
+ * without the zeros (conv_sparse.h). */
 #ifndef SN_COMPUTE_CONV_H
 #define SN_COMPUTE_CONV_H
 
@@ -51,6 +52,7 @@ typedef struct sn_conv_desc {
                         not sparse */
     int64_t entries; /* blocks of sparse weights */
     bool f16;        /* weights and images of f16 are that in the file: x may be rounded to it */
+    bool may_halve;  /* there are tiles for f32 in halves, and nothing forbids them */
     int winograd;    /* 0: direct; SN_CONV_FREE: the way that is faster; 4, 2: Winograd's F(m×m) */
     sn_act act;
     unsigned variant; /* compute/variant.h: how to cut it; 0: as the cost model says */
@@ -65,7 +67,8 @@ typedef enum sn_conv_kind {
     SN_CONV_COLUMNS,
     SN_CONV_TILES,
     SN_CONV_ROWS,
-    SN_CONV_SPARSE
+    SN_CONV_SPARSE,
+    SN_CONV_IMAGES
 } sn_conv_kind;
 
 /* How weights lie in tiles, and x beside them: a step is 32 numbers of 16 bits. */
@@ -112,6 +115,18 @@ typedef struct sn_conv_sparse {
     sn_piece copies, bad, at;
     sn_pieces copy, line, sums, room;
 } sn_conv_sparse;
+
+/* Pixels of all images as the rows of one product (conv_images.c). */
+typedef struct sn_conv_images {
+    int64_t pixels, rows; /* of an image, of all */
+    int64_t in_blocks, out_blocks, slabs;
+    int64_t block_bytes;         /* of weights in halves */
+    int64_t part_rows, parts;    /* rows at a time */
+    int64_t chunks, chunk_parts; /* of output blocks, and ranges of them */
+    int64_t slab_bytes;          /* of the copy */
+    sn_piece weights;
+    sn_pieces back; /* what undoes the scale of each row */
+} sn_conv_images;
 
 /* What is computed of a larger thing: pixel i of an axis is y_first + i*y_step of y, tap i is
  * w_first + i*w_step of the packed weights. Of all but transposed convolutions everything is. */
@@ -163,6 +178,7 @@ typedef struct sn_conv_plan {
     sn_conv_tiles t;
     sn_conv_rows r;
     sn_conv_sparse sparse;
+    sn_conv_images images;
     sn_lines lines; /* of tiles */
     sn_pieces copies, sums, offsets, columns, parts, held;
     int64_t room; /* depthwise: planes that packed weights have room for, of each tap of depth */

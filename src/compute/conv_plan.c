@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "compute/conv_images.h"
 #include "compute/conv_rows.h"
 #include "compute/conv_runs.h"
 #include "compute/conv_sparse.h"
@@ -340,6 +341,15 @@ static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t c
                    ? SONDE_OK
                    : sn_fail(err, SONDE_LIMIT, "the convolution's lines are too long");
     }
+    if (d->may_halve && sn_conv_images_pay(d)) {
+        p->kind = SN_CONV_IMAGES;
+        p->arithmetic = sn_tiles_arithmetic(SONDE_DTYPE_F32, true);
+        snprintf(p->name, sizeof p->name, "f32_conv1x1_images_%s",
+                 strrchr(p->k->f16_rows_name, '_') + 1);
+        return sn_conv_images_plan(p, l2_bytes)
+                   ? SONDE_OK
+                   : sn_fail(err, SONDE_LIMIT, "the convolution's input is too large");
+    }
     if (d->out_block == 0 && d->in_block == 0) {
         p->kind = SN_CONV_COLUMNS;
         return plan_columns(p, err);
@@ -374,7 +384,8 @@ sonde_status sn_conv_plan_make(sn_conv_plan *p, const sn_conv_desc *d, uint32_t 
                                size_t l2_bytes, int threads, sonde_error *err)
 {
     SN_TRY(plan_work(p, d, cpu_flags, l2_bytes, threads, err));
-    if (p->kind == SN_CONV_TILES || p->kind == SN_CONV_ROWS || p->kind == SN_CONV_SPARSE)
+    if (p->kind == SN_CONV_TILES || p->kind == SN_CONV_ROWS || p->kind == SN_CONV_SPARSE ||
+        p->kind == SN_CONV_IMAGES)
         return SONDE_OK;
     p->pack = sn_carve_bytes(&p->workspace, p->pack_bytes);
     p->panels = sn_carve_each(&p->workspace, (size_t)p->threads, p->panel_bytes);
@@ -426,6 +437,8 @@ void sn_conv_run(const sn_conv_plan *p, const float *x, const void *w, const flo
         sn_conv_rows_run(&call, pool);
     else if (p->kind == SN_CONV_SPARSE)
         sn_conv_sparse_run(&call, pool);
+    else if (p->kind == SN_CONV_IMAGES)
+        sn_conv_images_run(&call, pool);
     else if (p->kind == SN_CONV_WINOGRAD)
         sn_conv_winograd_run(&call, pool);
     else if (p->tasks > 0) {

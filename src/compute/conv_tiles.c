@@ -203,28 +203,18 @@ static void look_at_blocks(const void *arg, uint8_t *to, const uint8_t *from, in
 
 static void take_both_halves(const void *arg, uint8_t *to, const uint8_t *from, int64_t n)
 {
-    enum { FEW = 32, ROW = FEW * BLOCK };
+    enum { FEW = 32 };
     const slab_source *s = arg;
-    const sn_kernels *k = s->p->k;
+    const int64_t most = s->gate ? FEW : n;
     for (int64_t at = 0, m; at < n; at += m, to += m * SN_ROWS_STEP) {
-        float wide[ROW];
-        uint16_t high[2][ROW], low[2][ROW];
-        m = sn_min(FEW, n - at);
+        float wide[2][FEW * BLOCK];
+        const float *x[2] = {NULL, NULL};
+        m = sn_min(most, n - at);
         for (int i = 0; i < 2 && i < s->there; i++) {
-            const float *x = (const float *)(const void *)(from + i * s->plane) + at * BLOCK;
-            x = gated(wide, x, s->gate ? s->gate + i * BLOCK : NULL, m);
-            k->f16_halves(high[i], low[i], x, (size_t)(m * BLOCK), s->scale);
+            x[i] = (const float *)(const void *)(from + i * s->plane) + at * BLOCK;
+            x[i] = gated(wide[i], x[i], s->gate ? s->gate + i * BLOCK : NULL, m);
         }
-        for (int h = 0; h < 2; h++) {
-            const sn_bf16_pairs t = {.a16 = h ? low[0] : high[0],
-                                     .b16 = s->there < 2 ? NULL
-                                            : h          ? low[1]
-                                                         : high[1],
-                                     .y = (uint16_t *)(void *)(to + h * s->low),
-                                     .n = (size_t)m,
-                                     .step = BLOCK};
-            k->bf16_pairs(&t);
-        }
+        sn_halves_pixels(s->p->k, to, s->low, x[0], x[1], m, s->scale);
     }
 }
 

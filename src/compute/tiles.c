@@ -67,6 +67,28 @@ void sn_tiles_round_turned(const sn_kernels *k, uint8_t *to, ptrdiff_t to_row, c
     }
 }
 
+void sn_halves_pixels(const sn_kernels *k, uint8_t *to, int64_t low, const float *a, const float *b,
+                      int64_t n, float scale)
+{
+    enum { FEW = 32, ROW = FEW * SN_ROWS_TILE };
+    for (int64_t at = 0, m; at < n; at += m, to += m * SN_ROWS_STEP) {
+        uint16_t part[2][2][ROW]; /* high and low, of a and b */
+        m = sn_min(FEW, n - at);
+        const size_t numbers = (size_t)(m * SN_ROWS_TILE);
+        k->f16_halves(part[0][0], part[1][0], a + at * SN_ROWS_TILE, numbers, scale);
+        if (b)
+            k->f16_halves(part[0][1], part[1][1], b + at * SN_ROWS_TILE, numbers, scale);
+        for (int h = 0; h < 2; h++) {
+            const sn_bf16_pairs t = {.a16 = part[h][0],
+                                     .b16 = b ? part[h][1] : NULL,
+                                     .y = (uint16_t *)(void *)(to + h * low),
+                                     .n = (size_t)m,
+                                     .step = SN_ROWS_TILE};
+            k->bf16_pairs(&t);
+        }
+    }
+}
+
 void sn_halves_tile(const sn_kernels *k, void *to, const float *numbers, float scale)
 {
     enum { KR = 2, N = SN_STEP_HALVES * SN_ROWS_TILE };

@@ -134,6 +134,11 @@ static inline bool sn_halves_low_w(int64_t s)
     return s % SN_SPLIT_STEPS == 2;
 }
 
+/* n pixels of two blocks of channels, or of one (b NULL: zeros), in halves: steps of high parts,
+ * and those of low ones `low` bytes behind. */
+void sn_halves_pixels(const sn_kernels *k, uint8_t *to, int64_t low, const float *a, const float *b,
+                      int64_t n, float scale);
+
 /* A step of weights in halves from its numbers, [32][16 columns]. */
 void sn_halves_tile(const sn_kernels *k, void *to, const float *numbers, float scale);
 

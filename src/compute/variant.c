@@ -36,7 +36,8 @@ uint64_t sn_conv_cut(const sn_conv_plan *p)
 unsigned sn_conv_variants(const sn_conv_plan *p)
 {
     const bool one = p->kind == SN_CONV_COLUMNS || p->kind == SN_CONV_TILES ||
-                     p->kind == SN_CONV_ROWS || p->kind == SN_CONV_SPARSE;
+                     p->kind == SN_CONV_ROWS || p->kind == SN_CONV_SPARSE ||
+                     p->kind == SN_CONV_IMAGES;
     return one ? 1 : SN_VARIANTS;
 }
 

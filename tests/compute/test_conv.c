@@ -140,6 +140,40 @@ TEST(convolution_by_tiles_matches_the_naive_sum_of_rounded_numbers)
     sn_pool_free(pool);
 }
 
+TEST(small_images_together_match_the_naive_sum)
+{
+    sn_allocator alloc;
+    sn_allocator_init_system(&alloc);
+    sn_pool *pool = NULL;
+    CHECK(sn_pool_create(&pool, 2, &alloc, NULL) == SONDE_OK);
+    for (const level *lv = levels(); lv->name; lv++) {
+        if (sn_conv_block(lv->flags) != TILES_BLOCK)
+            continue;
+        const int cases = sn_pack_has_f16_tiles(lv->flags) ? 24 : 2; /* plain C is slow */
+        for (int i = 0; i < cases && !test_errors; i++) {
+            static const int64_t none[3];
+            sn_conv_desc d = unit;
+            d.n = test_between(2, 5);
+            d.c = test_between(150, 230);
+            d.oc = test_between(150, 230);
+            for (int a = i % 3; a < 3; a++) /* a volume, an image, a line */
+                d.in[a] = a == 2 ? test_between(30, 64) : a == 1 ? test_between(1, 3) : 2;
+            d.in[2] += sn_max(130 - d.n * d.in[0] * d.in[1] * d.in[2], 0) / 2;
+            d.act = random_act();
+            d.residual = test_rand() % 2;
+            d.packed = d.may_halve = true;
+            d.w_dtype = SONDE_DTYPE_F32;
+            d.in_block = d.out_block = TILES_BLOCK;
+            sn_conv_plan p;
+            CHECK(set_out(&d, none));
+            CHECK(sn_conv_plan_make(&p, &d, lv->flags, 1 << 16, 2, NULL) == SONDE_OK);
+            CHECK_MSG(p.kind == SN_CONV_IMAGES, "%s", p.name);
+            check(&d, lv, test_rand() % 2, i % 4 ? 2 : 1, i % 4 > 1 ? pool : NULL);
+        }
+    }
+    sn_pool_free(pool);
+}
+
 /* A step of narrow pixels reads more pixels than its own, with weights of zero: what is not finite
  * there must not get into the sum. */
 TEST(infinities_do_not_leave_their_windows)

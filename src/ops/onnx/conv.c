@@ -231,6 +231,7 @@ static sonde_status describe(sn_bind *b, sn_conv_desc *d)
                         .tiles = sn_conv_weights_in_tiles(b->in[W]),
                         .sparse = sparse,
                         .entries = blocks,
+                        .may_halve = sn_bind_may_halve(b, x->dims[0]),
                         .winograd = p->winograd != 0 ? SN_CONV_FREE : 0,
                         .act = p->act};
     if (!sn_window_conv(&p->window, x->dims + 2, x->rank - 2, w->dims + 2, d))

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images of a batch are computed together where that is faster, and each has the result it has alone."""
+
+import numpy as np
+import pytest
+from onnx import numpy_helper
+
+import sonde
+from small_models import model, value
+
+
+def convolution(channels, out, rank, kernel=1):
+    """Two convolutions with a sum, so that the second one has images in blocks of channels."""
+    rng = np.random.default_rng(rank)
+
+    def weight(name, *shape):
+        return numpy_helper.from_array((rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32), name)
+
+    pad = {"pads": [kernel // 2] * 2 * rank}
+    size = ["h", "w", "d"][:rank]
+    return model(
+        [("Conv", ["x", "w0"], ["a"]), ("Relu", ["a"], ["b"]), ("Conv", ["b", "w1", "bias"], ["c"], pad),
+         ("Add", ["c", "b"], ["d"]), ("Relu", ["d"], ["y"])],
+        [value("x", shape=["n", channels, *size])], [value("y", shape=["n", out, *size])],
+        [weight("w0", out, channels, *[1] * rank), weight("w1", out, out, *[kernel] * rank),
+         numpy_helper.from_array(rng.standard_normal(out).astype(np.float32) * 1e-9, "bias")])
+
+
+@pytest.mark.parametrize("threads", (1, 2))
+@pytest.mark.parametrize("rank, size, channels, out, kernel", (
+    (2, (7, 7), 176, 200, 1), (2, (5, 9), 160, 161, 1), (2, (7, 7), 160, 160, 3), (1, (50,), 192, 192, 1),
+    (3, (2, 5, 5), 160, 176, 1)))
+def test_images_of_all_sizes_have_the_result_they_have_alone(rank, size, channels, out, kernel, threads):
+    rng = np.random.default_rng(7)
+    x = rng.standard_normal((6, channels, *size)).astype(np.float32)
+    x *= np.float32([1, 1e-9, 1e9, 1e-3, 0, 1e20]).reshape(-1, *[1] * (rank + 1))
+    options = sonde.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = sonde.InferenceSession(convolution(channels, out, rank, kernel).SerializeToString(), options)
+    together = session.run(None, {"x": x})[0]
+    for i in range(len(x)):
+        alone = session.run(None, {"x": x[i:i + 1]})[0][0]
+        assert np.abs(together[i] - alone).max() <= 2e-6 * np.abs(alone).max()
+
+
+def test_what_is_not_finite_stays_in_its_image():
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((5, 176, 7, 7)).astype(np.float32)
+    x[1, 40, 3, 3] = np.inf
+    x[3, 0, 0, 0] = np.nan
+    session = sonde.InferenceSession(convolution(176, 176, 2).SerializeToString())
+    together = session.run(None, {"x": x})[0]
+    for i in (0, 2, 4):
+        alone = session.run(None, {"x": x[i:i + 1]})[0][0]
+        np.testing.assert_allclose(together[i], alone, rtol=0, atol=2e-6 * np.abs(alone).max())
+    assert not np.isfinite(together[1, :, 3, 3]).all() and np.isfinite(together[1, :, 0, 0]).all()
