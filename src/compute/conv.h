@@ -88,6 +88,7 @@ typedef struct sn_conv_tiles {
     int64_t kernel_steps;        /* that the kernel does for `steps` of weights */
     int64_t slab_bytes;          /* of the copy */
     int64_t chunks, chunk_parts; /* of the output blocks of all groups, and ranges of them */
+    sn_ending ending;            /* pieces are of the chunks */
 } sn_conv_tiles;
 
 /* Weights in rows of bf16, and x beside them (conv_rows.h). */
@@ -124,6 +125,7 @@ typedef struct sn_conv_images {
     int64_t part_rows, parts;    /* rows at a time */
     int64_t chunks, chunk_parts; /* of output blocks, and ranges of them */
     int64_t slab_bytes;          /* of the copy */
+    sn_ending ending;            /* pieces are of the chunks */
     sn_piece weights;
     sn_pieces back; /* what undoes the scale of each row */
 } sn_conv_images;

@@ -18,7 +18,8 @@ enum {
     BLOCK = SN_ROWS_TILE,
     HALVES_STEP = 2 * SN_ROWS_WEIGHTS,
     TAIL_BYTES = BLOCK * sizeof(float),
-    COPY_BYTES = 256 << 10
+    COPY_BYTES = 256 << 10,
+    MOST_PIECES = 4 /* of the last tasks */
 };
 
 static int64_t pixels_of(const sn_conv_desc *d)
@@ -66,6 +67,8 @@ bool sn_conv_images_plan(sn_conv_plan *p, size_t l2_bytes)
     t->chunks = sn_ceil_div(t->out_blocks, BLOCKS);
     t->chunk_parts =
         t->parts < want ? sn_unit_parts(t->chunks, sn_ceil_div(want, t->parts), p->threads) : 1;
+    t->ending = sn_ending_of(t->parts * t->chunk_parts, p->threads,
+                             sn_min(sn_ceil_div(t->chunks, t->chunk_parts), MOST_PIECES));
     t->slab_bytes = t->part_rows * SN_ROWS_STEP + SN_ROWS_STEP; /* not on the same cache lines */
     const int64_t copy = sn_count(t->slab_bytes, t->slabs, 2, 1);
     const int64_t steps = sn_count(t->slabs, SN_SPLIT_STEPS, 2, (int64_t)sizeof(ptrdiff_t));
@@ -222,7 +225,10 @@ static void task(void *arg, size_t index, int worker)
     const sn_conv_plan *p = c->p;
     const sn_conv_images *t = &p->images;
     const size_t i = (size_t)worker, chunk_parts = (size_t)t->chunk_parts;
-    const size_t cp = index % chunk_parts;
+    size_t piece, pieces;
+    index = sn_ending_task(&t->ending, index, &piece, &pieces);
+    const size_t cp = index % chunk_parts, first = sn_split((size_t)t->chunks, chunk_parts, cp);
+    const size_t n = sn_split((size_t)t->chunks, chunk_parts, cp + 1) - first;
     const int64_t part = (int64_t)(index / chunk_parts);
     int64_t *held = sn_pieces_at(c->workspace, p->held, i);
     images_task s = {.c = c,
@@ -242,8 +248,8 @@ static void task(void *arg, size_t index, int worker)
     if (*held != part)
         copy_rows(&s);
     *held = part;
-    const int64_t end = (int64_t)sn_split((size_t)t->chunks, chunk_parts, cp + 1);
-    for (int64_t k = (int64_t)sn_split((size_t)t->chunks, chunk_parts, cp); k < end; k++)
+    const int64_t end = (int64_t)(first + sn_split(n, pieces, piece + 1));
+    for (int64_t k = (int64_t)(first + sn_split(n, pieces, piece)); k < end; k++)
         compute(&s, k * BLOCKS, sn_min(BLOCKS, t->out_blocks - k * BLOCKS));
 }
 
@@ -257,6 +263,5 @@ void sn_conv_images_run(const sn_conv_call *c, sn_pool *pool)
         *held = -1;
     }
     sn_pool_run(pool, (size_t)t->out_blocks, split_block, (void *)(uintptr_t)c);
-    sn_pool_run_hooked(pool, (size_t)(t->parts * t->chunk_parts), task, (void *)(uintptr_t)c,
-                       &hook);
+    sn_pool_run_hooked(pool, sn_ending_count(&t->ending), task, (void *)(uintptr_t)c, &hook);
 }

@@ -25,6 +25,7 @@ enum {
     NUMBERS = SN_STEP_HALVES,
     BLOCK = SN_ROWS_TILE,
     COPY_BYTES = 256 << 10, /* of the lines of a part */
+    MOST_PIECES = 4,        /* of the last tasks */
     PAGE = 4096
 };
 
@@ -110,6 +111,8 @@ bool sn_conv_tiles_plan(sn_conv_plan *p, size_t l2_bytes)
     const int64_t units = t->b.groups * t->chunks, parts = images * sn_lines_parts(&p->lines);
     t->chunk_parts =
         parts < want ? sn_unit_parts(units, sn_ceil_div(want, sn_max(parts, 1)), threads) : 1;
+    t->ending = sn_ending_of(sn_count(parts, t->chunk_parts, 1, 1), p->threads,
+                             sn_min(sn_ceil_div(units, t->chunk_parts), MOST_PIECES));
     const int64_t parts_of_x = two ? 2 : 1;
     const int64_t copy = sn_count(t->slab_bytes, t->slabs, parts_of_x, 1);
     const int64_t columns = t->narrow ? sn_count(ROWS, t->steps, SN_ROWS_STEP, parts_of_x) : 0;
@@ -643,14 +646,18 @@ static void task(void *arg, size_t index, int worker)
     const sn_conv_plan *p = j->c->p;
     const size_t chunk_parts = (size_t)p->t.chunk_parts, parts = (size_t)sn_lines_parts(&p->lines);
     const size_t units = (size_t)(p->t.b.groups * p->t.chunks);
+    size_t piece, pieces;
+    index = sn_ending_task(&p->t.ending, index, &piece, &pieces);
     const size_t cp = index % chunk_parts, place = index / chunk_parts;
+    const size_t from = sn_split(units, chunk_parts, cp);
+    const size_t n = sn_split(units, chunk_parts, cp + 1) - from;
     tiles_strip s = strip_of(j->c, p->d.out[1] * p->d.out[2], worker);
     s.image = (int64_t)(place / parts);
     s.part_index = (int64_t)(place % parts);
     s.part = sn_lines_part_of(&p->lines, s.part_index);
     s.gate = j->gates ? j->gates->of + s.image * j->gates->image : NULL;
-    compute_units(&s, (int64_t)sn_split(units, chunk_parts, cp),
-                  (int64_t)sn_split(units, chunk_parts, cp + 1));
+    compute_units(&s, (int64_t)(from + sn_split(n, pieces, piece)),
+                  (int64_t)(from + sn_split(n, pieces, piece + 1)));
 }
 
 /* Nothing has been copied yet, by any worker. */
@@ -667,11 +674,10 @@ void sn_conv_tiles_run(const sn_conv_call *c, const sn_conv_gates *gates, sn_poo
     const sn_conv_plan *p = c->p;
     tiles_job j = {c, gates};
     const sn_thread_hook hook = sn_tiles_hook(p->k);
-    const int64_t tasks = sn_max(p->d.n, 0) * sn_lines_parts(&p->lines) * p->t.chunk_parts;
-    if (tasks <= 0)
+    if (sn_max(p->d.n, 0) * sn_lines_parts(&p->lines) <= 0)
         return;
     hold_nothing(c);
-    sn_pool_run_hooked(pool, (size_t)tasks, task, &j, &hook);
+    sn_pool_run_hooked(pool, sn_ending_count(&p->t.ending), task, &j, &hook);
 }
 
 void sn_conv_tiles_band(const sn_conv_call *c, int64_t pixels)

@@ -12,6 +12,7 @@
 #include "base/pool.h"
 #include "base/workspace.h"
 #include "compute/act.h"
+#include "compute/split.h"
 
 #define SN_GEMM_MAX_BATCH_RANK 16
 
@@ -49,8 +50,11 @@ typedef struct sn_gemm_tiles {
     bool split;           /* B is f16, A the sum of two bf16 */
     bool halves;          /* A and B are f32, sums of two f16 (tiles.h) */
     int64_t rows, parts;  /* of a task; tasks of a batch */
+    int64_t k_parts;      /* ranges of steps that are done one after the other */
     int64_t chunks, column_parts;
-    bool shared; /* A is rounded once for all tasks */
+    sn_ending ending;      /* pieces are of columns, and of rows */
+    int64_t column_pieces; /* of a task */
+    bool shared;           /* A is rounded once for all tasks */
 } sn_gemm_tiles;
 
 /* How products with sparse B are cut (gemm_sparse.c). */
@@ -90,7 +94,7 @@ typedef struct sn_gemm_plan {
     sn_gemm_tiles tiles;
     sn_gemm_sparse sparse;
     sn_piece tiles_at, tiles_start, tiles_b;
-    sn_pieces tiles_a, tiles_sums, tiles_parts;
+    sn_pieces tiles_a, tiles_sums, tiles_parts, tiles_partial;
     sn_workspace workspace; /* of a run: what its way needs of these */
     uint32_t cpu_flags;
     uint64_t flops;

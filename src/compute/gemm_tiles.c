@@ -65,6 +65,8 @@ bool sn_gemm_halves_pay(int64_t rows, int64_t n, int64_t k)
 
 bool sn_gemm_tiles_plan(sn_gemm_plan *p, size_t l2_bytes)
 {
+    enum { LEAST_PIECE = 2 * ROWS, MOST_PIECES = 4 }; /* of the last tasks */
+    enum { LONG_PART = 8 * ROWS, LEAST_STEPS = 16 };
     const sn_gemm_desc *d = &p->d;
     sn_gemm_tiles *t = &p->tiles;
     t->steps = sn_max(sn_ceil_div(d->k, NUMBERS), 1);
@@ -81,7 +83,16 @@ bool sn_gemm_tiles_plan(sn_gemm_plan *p, size_t l2_bytes)
     if (all < 0)
         return false;
     t->shared = d->a_rows || all <= SHARED_BYTES;
-    int64_t rows = sn_max((int64_t)(l2_bytes / 2) / t->pitch / ROWS, 1) * ROWS;
+    /* Weights come once for every part of the rows: of long rows, which the cache cannot hold, some
+     * steps are done for all weights, then the next ones. */
+    const int64_t cache = sn_max((int64_t)(l2_bytes / 2), 1);
+    int64_t rows = sn_max(cache / t->pitch / ROWS, 1) * ROWS;
+    const int64_t long_rows = sn_min(sn_ceil_div(d->m, ROWS), LONG_PART / ROWS) * ROWS;
+    t->k_parts = 1;
+    if (rows < long_rows && t->steps >= 2 * LEAST_STEPS && !t->split) {
+        t->k_parts = sn_min(sn_ceil_div(long_rows * t->pitch, cache), t->steps / LEAST_STEPS);
+        rows = sn_min(sn_max(cache * t->k_parts / t->pitch / ROWS, 1) * ROWS, long_rows);
+    }
     rows = sn_max(sn_min(rows, sn_ceil_div(d->m, ROWS) * ROWS), ROWS); /* there may be none */
     const int64_t weights = p->panels * panel_bytes(p);
     if (sn_cut_rows(t->shared ? 0 : d->m * t->pitch, weights, l2_bytes) &&
@@ -94,6 +105,10 @@ bool sn_gemm_tiles_plan(sn_gemm_plan *p, size_t l2_bytes)
         others < wanted && t->shared
             ? sn_unit_parts(t->chunks, sn_ceil_div(wanted, sn_max(others, 1)), p->threads)
             : 1;
+    t->column_pieces = sn_min(sn_ceil_div(t->chunks, t->column_parts), MOST_PIECES);
+    t->ending =
+        sn_ending_of(others * t->column_parts, p->threads,
+                     t->column_pieces * sn_max(sn_min(t->rows / LEAST_PIECE, MOST_PIECES), 1));
     const int64_t columns = t->chunks * CHUNK * SN_ROWS_TILE;
     p->tiles_at = sn_carve(&p->workspace, 2 * t->kernel_steps, sizeof(ptrdiff_t));
     p->tiles_start = sn_carve(&p->workspace, columns, sizeof(float));
@@ -104,6 +119,10 @@ bool sn_gemm_tiles_plan(sn_gemm_plan *p, size_t l2_bytes)
     if (own < 0 || parts < 0)
         return false;
     p->tiles_parts = sn_carve_each(&p->workspace, (size_t)p->threads, t->split ? (size_t)parts : 0);
+    const int64_t partial = t->k_parts > 1 ? sn_count(t->rows, columns, sizeof(float), 1) : 0;
+    if (partial < 0)
+        return false;
+    p->tiles_partial = sn_carve_each(&p->workspace, (size_t)p->threads, (size_t)partial);
     p->tiles_b = sn_carve(
         &p->workspace, d->packed ? 0 : sn_count(d->b_count, sn_gemm_tiles_floats(d->n, d->k), 1, 1),
         sizeof(float));
@@ -270,7 +289,10 @@ typedef struct tiles_chunk {
     int64_t batch, row, rows, col, n;
     float *sums; /* of two groups */
     int64_t group, done, some;
-    const uint8_t *x;                 /* the rows */
+    const uint8_t *x; /* the rows */
+    float *partial;   /* sums of the steps before, and of these, row by row; or NULL */
+    int64_t partial_row;
+    bool begins, ends;                /* at the first step, with the last */
     float back[CHUNK * SN_ROWS_TILE]; /* halves: what undoes the scale of each column */
 } tiles_chunk;
 
@@ -288,6 +310,15 @@ static void finish_some(tiles_chunk *k, int64_t most)
     float *sums = k->sums + (k->group & 1) * GROUP_SUMS + k->done * SUMS_ROW;
     float *y = c->o->y + (k->batch * d->m + k->row + first) * d->n + k->col;
     k->done += n;
+    float *partial = k->partial ? k->partial + first * k->partial_row : NULL;
+    for (int64_t r = 0; r < n && !k->begins; r++, partial += k->partial_row)
+        p->k->f32_add(sums + r * SUMS_ROW, sums + r * SUMS_ROW, partial, SUMS_ROW, SN_BINARY_VV);
+    if (!k->ends) {
+        partial = k->partial + first * k->partial_row;
+        for (int64_t r = 0; r < n; r++, partial += k->partial_row)
+            memcpy(partial, sums + r * SUMS_ROW, SUMS_ROW * sizeof *sums);
+        return;
+    }
     const bool adds = p->raw || p->add || c->o->z, direct = !adds && d->act.kind == SN_ACT_NONE;
     if (p->tiles.halves) {
         const int64_t pitch = p->tiles.pitch, tail = 2 * p->tiles.steps * SN_ROWS_STEP;
@@ -326,10 +357,17 @@ static void finish_beside(void *arg, size_t groups)
 }
 
 /* Rows `row` … row+rows-1 of a batch, which lie at x, times chunk `chunk`, whose weights may have
- * been split. */
-static void compute(const tiles_call *c, const uint8_t *x, int64_t batch, int64_t ib, int64_t row,
-                    int64_t rows, int64_t chunk, float *sums, const uint8_t *split)
+ * been split: range `part` of the steps. */
+typedef struct tiles_work {
+    int64_t batch, ib, row, rows;
+    const uint8_t *x, *split;
+    float *sums, *partial;
+} tiles_work;
+
+static void compute(const tiles_call *c, const tiles_work *work, int64_t chunk, int64_t part)
 {
+    const int64_t batch = work->batch, row = work->row, rows = work->rows;
+    const uint8_t *x = work->x, *split = work->split;
     const sn_gemm_plan *p = c->p;
     const sn_gemm_desc *d = &p->d;
     const sn_gemm_tiles *t = &p->tiles;
@@ -341,30 +379,38 @@ static void compute(const tiles_call *c, const uint8_t *x, int64_t batch, int64_
     const bool adds = p->raw || p->add || c->o->z;
     /* Sums that go on from y, some steps at a time, where its lines push each other out. */
     const bool far = rows > SN_AGAIN_ROWS && d->n % Y_FAR == 0 && t->kernel_steps >= FAR_STEPS;
-    const bool direct =
-        whole && !far && !adds && !t->halves && !p->post && p->lo == -INFINITY && p->hi == INFINITY;
-    const uint8_t *w = c->b + (ib * p->panels + q) * panel;
+    const bool direct = whole && !far && !adds && t->k_parts == 1 && !t->halves && !p->post &&
+                        p->lo == -INFINITY && p->hi == INFINITY;
+    const uint8_t *w = c->b + (work->ib * p->panels + q) * panel;
+    const int64_t each = t->kernel_steps / t->steps;
+    const int64_t from = (int64_t)sn_split((size_t)t->steps, (size_t)t->k_parts, (size_t)part);
+    const int64_t to = (int64_t)sn_split((size_t)t->steps, (size_t)t->k_parts, (size_t)part + 1);
+    const int64_t first = t->halves ? 0 : from * each * SN_ROWS_WEIGHTS; /* else w_at says it */
     tiles_chunk k = {.c = c,
                      .batch = batch,
                      .row = row,
                      .rows = rows,
                      .col = col,
                      .n = n,
-                     .sums = sums,
+                     .sums = work->sums,
                      .group = -1,
                      .done = ROWS,
-                     .x = x};
+                     .x = x,
+                     .partial = work->partial ? work->partial + col : NULL,
+                     .partial_row = t->chunks * CHUNK * SN_ROWS_TILE,
+                     .begins = part == 0,
+                     .ends = part + 1 == t->k_parts};
     for (int64_t i = 0; i < blocks && t->halves; i++)
         memcpy(k.back + i * SN_ROWS_TILE, w + (i + 1) * panel - SN_ROWS_TILE * sizeof(float),
                SN_ROWS_TILE * sizeof(float));
     sn_tile_rows tiles = {.x = x,
-                          .at = c->at,
-                          .w_at = c->w_at,
-                          .w = split ? split : w,
-                          .start = t->halves ? zeros : c->start + col,
+                          .at = c->at + from * each,
+                          .w_at = c->w_at ? c->w_at + from * each : NULL,
+                          .w = (split ? split : w) + first,
+                          .start = t->halves || part > 0 ? zeros : c->start + col,
                           .rows = (size_t)rows,
                           .blocks = (size_t)blocks,
-                          .steps = (size_t)t->kernel_steps,
+                          .steps = (size_t)((to - from) * each),
                           .x_row = (ptrdiff_t)t->pitch,
                           .w_q = (ptrdiff_t)(split ? t->kernel_steps * SN_ROWS_WEIGHTS : panel),
                           .y_q = SN_ROWS_TILE,
@@ -373,7 +419,7 @@ static void compute(const tiles_call *c, const uint8_t *x, int64_t batch, int64_
         tiles.y = c->o->y + (batch * d->m + row) * d->n + col;
         tiles.y_row = d->n;
     } else {
-        tiles.y = sums;
+        tiles.y = work->sums;
         tiles.y_row = CHUNK * SN_ROWS_TILE;
         tiles.turn = GROUP_SUMS;
         tiles.beside = finish_beside;
@@ -382,8 +428,11 @@ static void compute(const tiles_call *c, const uint8_t *x, int64_t batch, int64_
     }
     const int64_t next = sn_min(CHUNK, p->panels - q - blocks);
     if (next > 0) { /* the next chunk's weights come with these rows */
-        tiles.ahead = w + blocks * panel;
-        tiles.ahead_bytes = (size_t)(next * panel);
+        const int64_t step = t->halves ? 2 * SN_ROWS_WEIGHTS : panel / t->steps;
+        tiles.ahead = w + blocks * panel + from * step;
+        tiles.ahead_bytes = (size_t)((to - from) * step);
+        tiles.ahead_more = (size_t)(next - 1);
+        tiles.ahead_q = (ptrdiff_t)panel;
     }
     (t->f16 || t->halves ? p->k->f16_rows : p->k->bf16_rows)(&tiles);
     if (!direct)
@@ -412,24 +461,42 @@ static void task(void *arg, size_t index, int worker)
     const sn_gemm_plan *p = c->p;
     const sn_gemm_tiles *t = &p->tiles;
     const size_t column_parts = (size_t)t->column_parts, parts = (size_t)t->parts;
+    size_t piece, pieces;
+    index = sn_ending_task(&t->ending, index, &piece, &pieces);
     const size_t cp = index % column_parts, place = index / column_parts;
-    const size_t c0 = sn_split((size_t)t->chunks, column_parts, cp);
-    const size_t c1 = sn_split((size_t)t->chunks, column_parts, cp + 1);
-    const int64_t batch = (int64_t)(place / parts), first = (int64_t)(place % parts) * t->rows;
-    const int64_t rows = sn_min(t->rows, p->d.m - first);
-    float *sums = sn_pieces_at(c->workspace, p->tiles_sums, (size_t)worker);
+    const size_t columns = pieces > 1 ? (size_t)t->column_pieces : 1; /* pieces of them */
+    const size_t chunk = sn_split((size_t)t->chunks, column_parts, cp);
+    const size_t n = sn_split((size_t)t->chunks, column_parts, cp + 1) - chunk;
+    const size_t c0 = chunk + sn_split(n, columns, piece % columns);
+    const size_t c1 = chunk + sn_split(n, columns, piece % columns + 1);
+    const int64_t batch = (int64_t)(place / parts), from = (int64_t)(place % parts) * t->rows;
+    const int64_t all = sn_min(t->rows, p->d.m - from);
+    const size_t groups = (size_t)sn_ceil_div(all, ROWS), rp = piece / columns;
+    const int64_t first = from + (int64_t)sn_split(groups, pieces / columns, rp) * ROWS;
+    const int64_t end = from + (int64_t)sn_split(groups, pieces / columns, rp + 1) * ROWS;
+    const int64_t rows = sn_min(end, from + all) - first;
+    if (rows <= 0)
+        return;
     const sn_gemm_desc *d = &p->d;
-    const int64_t ib = sn_batch_at(d->batch, d->b_batch, d->batch_rank, batch);
-    const uint8_t *x = rounded(c, batch, first, rows, worker);
-    uint8_t *split = t->split ? sn_pieces_at(c->workspace, p->tiles_parts, (size_t)worker) : NULL;
-    for (size_t k = c0; k < c1; k++) {
-        const int64_t q = (int64_t)k * CHUNK, blocks = sn_min(CHUNK, p->panels - q);
-        if (split)
-            sn_tiles_split_weights(p->k, split,
-                                   c->b + (ib * p->panels + q) * t->steps * SN_ROWS_WEIGHTS,
-                                   blocks * t->steps);
-        compute(c, x, batch, ib, first, rows, (int64_t)k, sums, split);
-    }
+    const size_t own = (size_t)worker;
+    uint8_t *split = t->split ? sn_pieces_at(c->workspace, p->tiles_parts, own) : NULL;
+    const tiles_work work = {
+        .batch = batch,
+        .ib = sn_batch_at(d->batch, d->b_batch, d->batch_rank, batch),
+        .row = first,
+        .rows = rows,
+        .x = rounded(c, batch, first, rows, worker),
+        .split = split,
+        .sums = sn_pieces_at(c->workspace, p->tiles_sums, own),
+        .partial = t->k_parts > 1 ? sn_pieces_at(c->workspace, p->tiles_partial, own) : NULL};
+    for (int64_t part = 0; part < t->k_parts; part++)
+        for (size_t k = c0; k < c1; k++) {
+            const int64_t q = (int64_t)k * CHUNK, blocks = sn_min(CHUNK, p->panels - q);
+            const int64_t weights = (work.ib * p->panels + q) * t->steps * SN_ROWS_WEIGHTS;
+            if (split)
+                sn_tiles_split_weights(p->k, split, c->b + weights, blocks * t->steps);
+            compute(c, &work, (int64_t)k, part);
+        }
 }
 
 /* ------------------------------------------------------------------ B that was not packed */
@@ -482,5 +549,5 @@ void sn_gemm_tiles_run(const sn_gemm_plan *p, const sn_gemm_operands *o, void *w
     if (t->shared && !d->a_rows)
         sn_pool_run(pool, (size_t)(p->batches * sn_ceil_div(d->m, ROWS)), round_task, &c);
     const sn_thread_hook hook = sn_tiles_hook(p->k);
-    sn_pool_run_hooked(pool, (size_t)(p->batches * t->parts * t->column_parts), task, &c, &hook);
+    sn_pool_run_hooked(pool, sn_ending_count(&t->ending), task, &c, &hook);
 }

@@ -72,4 +72,37 @@ static inline size_t sn_split(size_t n, size_t parts, size_t k)
     return n / parts * k + (k < rest ? k : rest);
 }
 
+/* Tasks of which some, one for each thread, are handed out in pieces, so that threads that are not
+ * equally fast end together. A pool gives every thread a range of what it hands out (base/pool.h):
+ * pieces are at its end. */
+typedef struct sn_ending {
+    size_t tasks, cut, pieces; /* of them are cut, into so many pieces each */
+} sn_ending;
+static inline sn_ending sn_ending_of(int64_t tasks, int threads, int64_t pieces)
+{
+    const int64_t cut = threads > 1 && pieces > 1 ? sn_min(tasks, threads) : 0;
+    return (sn_ending){(size_t)tasks, (size_t)cut, (size_t)(cut ? pieces : 1)};
+}
+static inline size_t sn_ending_count(const sn_ending *e) /* tasks and pieces */
+{
+    return e->tasks + e->cut * (e->pieces - 1);
+}
+/* The task that `index` is all of, or piece *piece of *pieces. */
+static inline size_t sn_ending_task(const sn_ending *e, size_t index, size_t *piece, size_t *pieces)
+{
+    *piece = 0;
+    *pieces = 1;
+    for (size_t r = 0; r < e->cut; r++) { /* threads are few */
+        const size_t last = sn_split(e->tasks, e->cut, r + 1) - 1, more = e->pieces - 1;
+        if (index < last + r * more)
+            return index - r * more;
+        if (index <= last + (r + 1) * more) {
+            *piece = index - last - r * more;
+            *pieces = e->pieces;
+            return last;
+        }
+    }
+    return index;
+}
+
 #endif

@@ -479,8 +479,11 @@ typedef struct sn_tile_rows {
     void *y;                          /* overlaps nothing */
     size_t rows, blocks, steps;       /* steps > 0 */
     ptrdiff_t x_row, w_q, y_row, y_q; /* y_row and y_q in elements */
-    const void *ahead;  /* weights that will be read next: so many bytes, or some of them, may be */
-    size_t ahead_bytes; /* brought into the second-level cache on the way */
+    /* Weights that will be read next: so many bytes, and at so many further places, ahead_q bytes
+     * apart, or some of all these, may be brought into the second-level cache on the way. */
+    const void *ahead;
+    size_t ahead_bytes, ahead_more;
+    ptrdiff_t ahead_q;
     bool again; /* the same weights were, or will be, multiplied by several other groups of rows */
     /* Not 0: sums have only two places, `turn` elements apart. Groups of SN_ROWS_GROUP rows take
      * turns, and whoever calls uses them on the way: `beside` is called with the number of groups

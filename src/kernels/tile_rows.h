@@ -10,6 +10,8 @@
 typedef struct sn_fetch {
     const uint8_t *at;
     size_t left, per_step; /* bytes */
+    size_t each, more;     /* of a place; places that follow, `skip` behind the end of the last */
+    ptrdiff_t skip;
 } sn_fetch;
 
 enum { SN_FETCH_LINE = 64 };
@@ -17,9 +19,14 @@ enum { SN_FETCH_LINE = 64 };
 /* What t->ahead says, evenly over so many steps. */
 SN_INLINE sn_fetch sn_fetch_begin(const sn_tile_rows *t, size_t steps)
 {
-    const size_t lines = t->ahead_bytes / SN_FETCH_LINE;
-    return (sn_fetch){(const uint8_t *)t->ahead, lines * SN_FETCH_LINE,
-                      (lines + steps - 1) / (steps ? steps : 1) * SN_FETCH_LINE};
+    const size_t lines = t->ahead_bytes / SN_FETCH_LINE, all = lines * (1 + t->ahead_more);
+    const size_t each = lines * SN_FETCH_LINE;
+    return (sn_fetch){.at = (const uint8_t *)t->ahead,
+                      .left = each,
+                      .per_step = (all + steps - 1) / (steps ? steps : 1) * SN_FETCH_LINE,
+                      .each = each,
+                      .more = t->ahead_more,
+                      .skip = t->ahead_q - (ptrdiff_t)each};
 }
 
 SN_INLINE void sn_fetch_some(sn_fetch *f)
@@ -31,6 +38,11 @@ SN_INLINE void sn_fetch_some(sn_fetch *f)
         SN_FETCH_L2(f->at + i);
     f->at += n;
     f->left -= n;
+    if (f->left == 0 && f->more > 0) {
+        f->more--;
+        f->at += f->skip;
+        f->left = f->each;
+    }
 }
 
 /* Element 0 of row r of y. */

@@ -149,7 +149,7 @@ TEST(small_images_together_match_the_naive_sum)
     for (const level *lv = levels(); lv->name; lv++) {
         if (sn_conv_block(lv->flags) != TILES_BLOCK)
             continue;
-        const int cases = sn_pack_has_f16_tiles(lv->flags) ? 24 : 2; /* plain C is slow */
+        const int cases = sn_pack_has_f16_tiles(lv->flags) ? 18 : 1; /* plain C is slow */
         for (int i = 0; i < cases && !test_errors; i++) {
             static const int64_t none[3];
             sn_conv_desc d = unit;
@@ -157,7 +157,7 @@ TEST(small_images_together_match_the_naive_sum)
             d.c = test_between(150, 230);
             d.oc = test_between(150, 230);
             for (int a = i % 3; a < 3; a++) /* a volume, an image, a line */
-                d.in[a] = a == 2 ? test_between(30, 64) : a == 1 ? test_between(1, 3) : 2;
+                d.in[a] = a == 2 ? test_between(9, 20) : 2;
             d.in[2] += sn_max(130 - d.n * d.in[0] * d.in[1] * d.in[2], 0) / 2;
             d.act = random_act();
             d.residual = test_rand() % 2;

@@ -142,6 +142,10 @@ TEST(products_of_random_shapes_match_the_naive_sum)
                 d.m = test_between(40, 200);
             if (i % 40 == 7) /* more than one part of the sum */
                 d.k = test_between(300, 1700);
+            if (i % 40 == 27) { /* of both */
+                d.m = test_between(40, 200);
+                d.k = test_between(1030, 1700);
+            }
             d.trans_a = test_rand() % 3 == 0;
             d.trans_b = test_rand() % 2;
             d.packed = d.k > 0 && test_rand() % 2;
