@@ -24,7 +24,9 @@ class OpenVino(peer.Runtime):
                 hint = option.removeprefix("hint=").upper()
             else:
                 static = option == "static"
-        config = {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": precision, "PERFORMANCE_HINT": hint}
+        # Streams that share a thread wait for each other for ever: each has one at least, as with the other runtimes.
+        config = {"INFERENCE_NUM_THREADS": max(threads, instances), "INFERENCE_PRECISION_HINT": precision,
+                  "PERFORMANCE_HINT": hint}
         if instances > 1:
             config["NUM_STREAMS"] = instances
         try:

@@ -72,6 +72,13 @@ static void let_go(program *p)
     }
 }
 
+static void forget(program *p)
+{
+    sonde_value_set_release(p->feed);
+    p->feed = NULL;
+    p->inputs[0] = 0;
+}
+
 static sonde_status run(program *p, sonde_error *err)
 {
     return sonde_session_run(p->session, NULL, p->in_names, p->in, p->n_in, p->out_names, p->out,
@@ -149,19 +156,21 @@ int main(int argc, char **argv)
         if (value)
             *value++ = 0;
         value = value ? value : line + strlen(line);
-        static const char *const ignored[] = {"label",      "option", "instances", "image",
-                                              "preprocess", "forget", "reference"};
+        static const char *const ignored[] = {"label", "option",     "instances",
+                                              "image", "preprocess", "reference"};
         bool skip = false;
         for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
             skip |= strcmp(line, ignored[i]) == 0;
         sonde_error err = {.status = SONDE_OK};
         if (strcmp(line, "model") == 0)
             snprintf(p.model, sizeof p.model, "%s", value);
-        else if (strcmp(line, "inputs") == 0)
+        else if (strcmp(line, "inputs") == 0 && !p.inputs[0]) /* of several it takes the first */
             snprintf(p.inputs, sizeof p.inputs, "%s", value);
+        else if (strcmp(line, "forget") == 0)
+            forget(&p);
         else if (strcmp(line, "threads") == 0)
             p.threads = atoi(value);
-        else if (!skip && answer(&p, line, value, &err))
+        else if (!skip && strcmp(line, "inputs") != 0 && answer(&p, line, value, &err))
             printf("error %s\n", err.message);
         fflush(stdout);
     }
