@@ -35,9 +35,6 @@
 /* Longer than the gap between two parallel steps, short enough not to be noticed as load. */
 enum { SPIN_NS = 40000 };
 
-/* Into how many ranges tasks are cut; with more threads some share one. */
-enum { MAX_RANGES = 8 };
-
 /* Bits of the gate; the rest counts the workers inside. */
 enum { GATE_OPEN = 1 << 30, GATE_CALLER_SLEEPS = 1 << 29, GATE_COUNT = GATE_CALLER_SLEEPS - 1 };
 
@@ -79,7 +76,7 @@ struct sn_pool {
     _Atomic uint32_t sleepers;
     _Atomic bool stop;
     job job; /* written while the gate is closed and empty, read by those inside */
-    range tasks[MAX_RANGES];
+    range tasks[SN_POOL_RANGES];
 };
 _Static_assert(offsetof(sn_pool, tasks) - offsetof(sn_pool, epoch) == 64,
                "a region's news take more than one cache line");
@@ -345,7 +342,7 @@ sonde_status sn_pool_create(sn_pool **pool, int threads, sn_allocator *alloc, so
         return sn_fail_memory(err, sizeof *p);
     p->alloc = alloc;
     p->threads = threads;
-    p->ranges = threads < MAX_RANGES ? threads : MAX_RANGES;
+    p->ranges = threads < SN_POOL_RANGES ? threads : SN_POOL_RANGES;
     if (threads > 1) {
         size_t bytes = (size_t)(threads - 1) * sizeof *p->workers;
         p->workers = sn_alloc_zero(alloc, bytes);

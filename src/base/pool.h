@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 
 typedef struct sn_pool sn_pool;
+enum { SN_POOL_RANGES = 8 }; /* of tasks, one for each thread; with more threads some share one */
 struct sn_trace;
 
 /* Called for every task index in [0, n). `worker` is 0 for the caller, 1… for pool threads. */

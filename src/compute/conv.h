@@ -126,8 +126,8 @@ typedef struct sn_conv_images {
     int64_t chunks, chunk_parts; /* of output blocks, and ranges of them */
     int64_t slab_bytes;          /* of the copy */
     sn_ending ending;            /* pieces are of the chunks */
-    sn_piece weights;
-    sn_pieces back; /* what undoes the scale of each row */
+    sn_piece weights, tops;      /* in halves; of each image the largest number */
+    sn_pieces back;              /* what undoes the scale of each row */
 } sn_conv_images;
 
 /* What is computed of a larger thing: pixel i of an axis is y_first + i*y_step of y, tap i is

@@ -3,10 +3,9 @@
  * what undoes its scale behind them; packed weights, [channel][16 output channels], have the order
  * of sn_halves_tile. A task is then a part of the rows times a range of chunks, a few blocks of
  * output channels each. It copies the rows as steps, [slab of 32 channels][rows][32], high parts
- * before low ones; pixels of an image have a scale of their own. */
+ * before low ones. Every image has a scale of its own, which is found beside the weights. */
 #include "compute/conv_images.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "compute/conv_tiles.h"
@@ -74,6 +73,7 @@ bool sn_conv_images_plan(sn_conv_plan *p, size_t l2_bytes)
     const int64_t steps = sn_count(t->slabs, SN_SPLIT_STEPS, 2, (int64_t)sizeof(ptrdiff_t));
     if (copy < 0 || steps < 0)
         return false;
+    t->tops = sn_carve(&p->workspace, d->n, sizeof(float));
     t->weights = sn_carve_bytes(&p->workspace, (size_t)weights);
     p->copies = sn_carve_each(&p->workspace, n, (size_t)copy);
     p->sums = sn_carve_each(&p->workspace, n, (ROWS + 1) * BLOCKS * BLOCK * sizeof(float));
@@ -84,11 +84,24 @@ bool sn_conv_images_plan(sn_conv_plan *p, size_t l2_bytes)
 }
 
 /* ------------------------------------------------------------------ weights */
-static void split_block(void *arg, size_t block, int worker)
+static void find_top(const sn_conv_call *c, size_t image)
+{
+    const sn_conv_images *t = &c->p->images;
+    const int64_t each = t->in_blocks * t->pixels * BLOCK;
+    float *top = sn_piece_at(c->workspace, t->tops);
+    top[image] = c->p->k->f32_rowabs(c->x + (int64_t)image * each, (size_t)each);
+}
+
+/* A block of weights, or behind them all, the largest number of an image. */
+static void prepare_task(void *arg, size_t block, int worker)
 {
     const sn_conv_call *c = arg;
     const sn_conv_plan *p = c->p;
     const sn_conv_images *t = &p->images;
+    if (block >= (size_t)t->out_blocks) {
+        find_top(c, block - (size_t)t->out_blocks);
+        return;
+    }
     const int64_t channels = t->in_blocks * BLOCK, each = channels * BLOCK;
     const float *from = (const float *)c->w + (int64_t)block * each;
     uint8_t *to =
@@ -137,10 +150,9 @@ static void copy_rows(const images_task *s)
     for (int64_t v = 0; v < s->rows; v += n) {
         n = same_image(t, s->from + v, s->rows - v, &image, &pixel);
         const float *x = s->c->x + image * t->in_blocks * plane + pixel * BLOCK;
-        float top = 0, back;
-        for (int64_t b = 0; b < t->in_blocks; b++)
-            top = fmaxf(top, p->k->f32_rowabs(x + b * plane, (size_t)(n * BLOCK)));
-        const float scale = sn_halves_scale(top, &back);
+        const float *tops = sn_piece_at(s->c->workspace, t->tops);
+        float back;
+        const float scale = sn_halves_scale(tops[image], &back);
         for (int64_t i = 0; i < n; i++)
             s->back[v + i] = back;
         for (int64_t b = 0; b < t->in_blocks; b += 2)
@@ -262,6 +274,6 @@ void sn_conv_images_run(const sn_conv_call *c, sn_pool *pool)
         int64_t *held = sn_pieces_at(c->workspace, p->held, (size_t)i);
         *held = -1;
     }
-    sn_pool_run(pool, (size_t)t->out_blocks, split_block, (void *)(uintptr_t)c);
+    sn_pool_run(pool, (size_t)(t->out_blocks + p->d.n), prepare_task, (void *)(uintptr_t)c);
     sn_pool_run_hooked(pool, sn_ending_count(&t->ending), task, (void *)(uintptr_t)c, &hook);
 }

@@ -50,7 +50,8 @@ typedef struct sn_gemm_tiles {
     bool split;           /* B is f16, A the sum of two bf16 */
     bool halves;          /* A and B are f32, sums of two f16 (tiles.h) */
     int64_t rows, parts;  /* of a task; tasks of a batch */
-    int64_t k_parts;      /* ranges of steps that are done one after the other */
+    int64_t k_parts;      /* ranges of steps that are done one after the other, … */
+    int64_t band;         /* … for so many chunks */
     int64_t chunks, column_parts;
     sn_ending ending;      /* pieces are of columns, and of rows */
     int64_t column_pieces; /* of a task */

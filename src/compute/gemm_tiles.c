@@ -66,7 +66,7 @@ bool sn_gemm_halves_pay(int64_t rows, int64_t n, int64_t k)
 bool sn_gemm_tiles_plan(sn_gemm_plan *p, size_t l2_bytes)
 {
     enum { LEAST_PIECE = 2 * ROWS, MOST_PIECES = 4 }; /* of the last tasks */
-    enum { LONG_PART = 8 * ROWS, LEAST_STEPS = 16 };
+    enum { LONG_PART = 8 * ROWS, LEAST_STEPS = 16, PARTIAL_BYTES = 1 << 20 };
     const sn_gemm_desc *d = &p->d;
     sn_gemm_tiles *t = &p->tiles;
     t->steps = sn_max(sn_ceil_div(d->k, NUMBERS), 1);
@@ -105,7 +105,7 @@ bool sn_gemm_tiles_plan(sn_gemm_plan *p, size_t l2_bytes)
         others < wanted && t->shared
             ? sn_unit_parts(t->chunks, sn_ceil_div(wanted, sn_max(others, 1)), p->threads)
             : 1;
-    t->column_pieces = sn_min(sn_ceil_div(t->chunks, t->column_parts), MOST_PIECES);
+    t->column_pieces = t->shared ? sn_min(sn_ceil_div(t->chunks, t->column_parts), MOST_PIECES) : 1;
     t->ending =
         sn_ending_of(others * t->column_parts, p->threads,
                      t->column_pieces * sn_max(sn_min(t->rows / LEAST_PIECE, MOST_PIECES), 1));
@@ -119,10 +119,10 @@ bool sn_gemm_tiles_plan(sn_gemm_plan *p, size_t l2_bytes)
     if (own < 0 || parts < 0)
         return false;
     p->tiles_parts = sn_carve_each(&p->workspace, (size_t)p->threads, t->split ? (size_t)parts : 0);
-    const int64_t partial = t->k_parts > 1 ? sn_count(t->rows, columns, sizeof(float), 1) : 0;
-    if (partial < 0)
-        return false;
-    p->tiles_partial = sn_carve_each(&p->workspace, (size_t)p->threads, (size_t)partial);
+    const int64_t chunk_bytes = t->rows * CHUNK * SN_ROWS_TILE * (int64_t)sizeof(float);
+    t->band = sn_max(sn_min(PARTIAL_BYTES / chunk_bytes, t->chunks), 1);
+    p->tiles_partial = sn_carve_each(&p->workspace, (size_t)p->threads,
+                                     t->k_parts > 1 ? (size_t)(t->band * chunk_bytes) : 0);
     p->tiles_b = sn_carve(
         &p->workspace, d->packed ? 0 : sn_count(d->b_count, sn_gemm_tiles_floats(d->n, d->k), 1, 1),
         sizeof(float));
@@ -361,7 +361,8 @@ static void finish_beside(void *arg, size_t groups)
 typedef struct tiles_work {
     int64_t batch, ib, row, rows;
     const uint8_t *x, *split;
-    float *sums, *partial;
+    float *sums, *partial; /* partial: of a band of chunks, from column band_col on */
+    int64_t band_col;
 } tiles_work;
 
 static void compute(const tiles_call *c, const tiles_work *work, int64_t chunk, int64_t part)
@@ -396,8 +397,8 @@ static void compute(const tiles_call *c, const tiles_work *work, int64_t chunk, 
                      .group = -1,
                      .done = ROWS,
                      .x = x,
-                     .partial = work->partial ? work->partial + col : NULL,
-                     .partial_row = t->chunks * CHUNK * SN_ROWS_TILE,
+                     .partial = work->partial ? work->partial + col - work->band_col : NULL,
+                     .partial_row = t->band * CHUNK * SN_ROWS_TILE,
                      .begins = part == 0,
                      .ends = part + 1 == t->k_parts};
     for (int64_t i = 0; i < blocks && t->halves; i++)
@@ -480,23 +481,27 @@ static void task(void *arg, size_t index, int worker)
     const sn_gemm_desc *d = &p->d;
     const size_t own = (size_t)worker;
     uint8_t *split = t->split ? sn_pieces_at(c->workspace, p->tiles_parts, own) : NULL;
-    const tiles_work work = {
-        .batch = batch,
-        .ib = sn_batch_at(d->batch, d->b_batch, d->batch_rank, batch),
-        .row = first,
-        .rows = rows,
-        .x = rounded(c, batch, first, rows, worker),
-        .split = split,
-        .sums = sn_pieces_at(c->workspace, p->tiles_sums, own),
-        .partial = t->k_parts > 1 ? sn_pieces_at(c->workspace, p->tiles_partial, own) : NULL};
-    for (int64_t part = 0; part < t->k_parts; part++)
-        for (size_t k = c0; k < c1; k++) {
-            const int64_t q = (int64_t)k * CHUNK, blocks = sn_min(CHUNK, p->panels - q);
-            const int64_t weights = (work.ib * p->panels + q) * t->steps * SN_ROWS_WEIGHTS;
-            if (split)
-                sn_tiles_split_weights(p->k, split, c->b + weights, blocks * t->steps);
-            compute(c, &work, (int64_t)k, part);
-        }
+    tiles_work work = {.batch = batch,
+                       .ib = sn_batch_at(d->batch, d->b_batch, d->batch_rank, batch),
+                       .row = first,
+                       .rows = rows,
+                       .x = rounded(c, batch, first, rows, worker),
+                       .split = split,
+                       .sums = sn_pieces_at(c->workspace, p->tiles_sums, own),
+                       .partial = t->k_parts > 1 ? sn_pieces_at(c->workspace, p->tiles_partial, own)
+                                                 : NULL};
+    for (size_t band = c0; band < c1; band += (size_t)t->band) {
+        const size_t stop = band + (size_t)t->band < c1 ? band + (size_t)t->band : c1;
+        work.band_col = (int64_t)band * CHUNK * SN_ROWS_TILE;
+        for (int64_t part = 0; part < t->k_parts; part++)
+            for (size_t k = band; k < stop; k++) {
+                const int64_t q = (int64_t)k * CHUNK, blocks = sn_min(CHUNK, p->panels - q);
+                const int64_t weights = (work.ib * p->panels + q) * t->steps * SN_ROWS_WEIGHTS;
+                if (split)
+                    sn_tiles_split_weights(p->k, split, c->b + weights, blocks * t->steps);
+                compute(c, &work, (int64_t)k, part);
+            }
+    }
 }
 
 /* ------------------------------------------------------------------ B that was not packed */

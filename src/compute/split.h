@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/pool.h"
+
 static inline int64_t sn_min(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -80,7 +82,8 @@ typedef struct sn_ending {
 } sn_ending;
 static inline sn_ending sn_ending_of(int64_t tasks, int threads, int64_t pieces)
 {
-    const int64_t cut = threads > 1 && pieces > 1 ? sn_min(tasks, threads) : 0;
+    const int64_t ranges = sn_min(threads, SN_POOL_RANGES);
+    const int64_t cut = ranges > 1 && pieces > 1 ? sn_min(tasks, ranges) : 0;
     return (sn_ending){(size_t)tasks, (size_t)cut, (size_t)(cut ? pieces : 1)};
 }
 static inline size_t sn_ending_count(const sn_ending *e) /* tasks and pieces */

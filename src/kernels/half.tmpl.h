@@ -147,6 +147,13 @@ void SN_ISA(sn_f16_halves)(uint16_t *y, uint16_t *rest, const float *x, size_t n
     memcpy(rest + i, low, (n - i) * sizeof *rest);
 }
 
+/* By the smaller factor first: what is then too large, is. */
+SN_INLINE sn_v rescaled(sn_v x, sn_v a, sn_v b, sn_v start)
+{
+    const sn_vm less = v_lt(a, b);
+    return v_fma(v_mul(x, v_select(less, a, b)), v_select(less, b, a), start);
+}
+
 void SN_ISA(sn_f32_rescale)(const sn_f32_rescale *t)
 {
     for (size_t r = 0; r < t->rows; r++) {
@@ -155,13 +162,14 @@ void SN_ISA(sn_f32_rescale)(const sn_f32_rescale *t)
         float *y = t->y + (ptrdiff_t)r * t->y_row;
         size_t i = 0;
         for (; i + SN_VL <= t->n; i += SN_VL)
-            v_store(y + i,
-                    v_fma(v_mul(v_load(x + i), all), v_load(t->by + i), v_load(t->start + i)));
+            v_store(y + i, rescaled(v_load(x + i), all, v_load(t->by + i), v_load(t->start + i)));
         if (i == t->n)
             continue;
         const size_t n = t->n - i;
-        const sn_v sums = v_mul(v_load_n(x + i, n), all);
-        v_store_n(y + i, v_fma(sums, v_load_n(t->by + i, n), v_load_n(t->start + i, n)), n);
+        v_store_n(
+            y + i,
+            rescaled(v_load_n(x + i, n), all, v_load_n(t->by + i, n), v_load_n(t->start + i, n)),
+            n);
     }
 }
 

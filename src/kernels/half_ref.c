@@ -82,8 +82,9 @@ void sn_f32_rescale_ref(const sn_f32_rescale *t)
     for (size_t r = 0; r < t->rows; r++)
         for (size_t i = 0; i < t->n; i++) {
             const float x = t->x[(ptrdiff_t)r * t->x_row + (ptrdiff_t)i];
+            const float a = t->by_row[(ptrdiff_t)r * t->row], b = t->by[i];
             t->y[(ptrdiff_t)r * t->y_row + (ptrdiff_t)i] =
-                x * t->by_row[(ptrdiff_t)r * t->row] * t->by[i] + t->start[i];
+                x * fminf(a, b) * fmaxf(a, b) + t->start[i]; /* the smaller one first */
         }
 }
 

@@ -395,8 +395,8 @@ typedef void sn_f16_split_fn(uint16_t *y, uint16_t *rest, const uint16_t *x, siz
 typedef void sn_f16_halves_fn(uint16_t *y, uint16_t *rest, const float *x, size_t n, float scale);
 
 /* Sums of products that were scaled, and a row that is added to them:
- * y[r*y_row + i] = x[r*x_row + i] * by_row[r*row] * by[i] + start[i], for r < rows, i < n. y may be
- * x. */
+ * y[r*y_row + i] = x[r*x_row + i] * by_row[r*row] * by[i] + start[i], for r < rows, i < n; by the
+ * smaller of both factors first. y may be x. */
 typedef struct sn_f32_rescale {
     float *y;
     const float *x, *by_row, *by, *start;

@@ -54,3 +54,15 @@ def test_what_is_not_finite_stays_in_its_image():
         alone = session.run(None, {"x": x[i:i + 1]})[0][0]
         np.testing.assert_allclose(together[i], alone, rtol=0, atol=2e-6 * np.abs(alone).max())
     assert not np.isfinite(together[1, :, 3, 3]).all() and np.isfinite(together[1, :, 0, 0]).all()
+
+
+@pytest.mark.parametrize("size", (1e-30, 1e30, 1e34, 1e36))
+def test_numbers_near_the_largest_ones_stay_finite(size):
+    rng = np.random.default_rng(5)
+    w = (rng.standard_normal((512, 400)) / 25).astype(np.float32)
+    x = (rng.standard_normal((100, 512)) * size).astype(np.float32)
+    net = model([("MatMul", ["x", "w"], ["y"])], [value("x", shape=["n", 512])], [value("y", shape=["n", 400])],
+                [numpy_helper.from_array(w, "w")])
+    y = sonde.InferenceSession(net.SerializeToString()).run(None, {"x": x})[0]
+    want = x.astype(np.float64) @ w.astype(np.float64)
+    assert np.abs(y - want).max() <= 2e-6 * np.abs(want).max()

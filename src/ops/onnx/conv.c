@@ -4,6 +4,7 @@
  * loops. */
 #include <string.h>
 
+#include "compute/conv_images.h"
 #include "ops/shared/activation.h"
 #include "ops/shared/conv_weights.h"
 #include "ops/shared/converted.h"
@@ -231,7 +232,6 @@ static sonde_status describe(sn_bind *b, sn_conv_desc *d)
                         .tiles = sn_conv_weights_in_tiles(b->in[W]),
                         .sparse = sparse,
                         .entries = blocks,
-                        .may_halve = sn_bind_may_halve(b, x->dims[0]),
                         .winograd = p->winograd != 0 ? SN_CONV_FREE : 0,
                         .act = p->act};
     if (!sn_window_conv(&p->window, x->dims + 2, x->rank - 2, w->dims + 2, d))
@@ -251,6 +251,7 @@ static sonde_status bind(sn_bind *b)
     const bool stored = sn_conv_stored(b, X, W, Z, &d);
     if (!stored)
         d.x_half = d.z_half = d.y_half = 0; /* through copies in f32 */
+    d.may_halve = sn_conv_images_pay(&d) && sn_bind_may_halve(b);
     if (dtype == SONDE_DTYPE_F64) {
         float lo, hi;
         if (!sn_act_limits(&d.act, &lo, &hi))

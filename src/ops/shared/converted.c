@@ -52,10 +52,10 @@ bool sn_pack_may_halve(const sn_pack_request *r, uint32_t i)
            sn_pack_has_f16_tiles(r->cpu_flags) && sn_pack_has_fast_tiles(r->cpu_flags);
 }
 
-bool sn_bind_may_halve(const sn_bind *b, int64_t images)
+bool sn_bind_may_halve(const sn_bind *b)
 {
     const uint32_t flags = b->cpu_flags;
-    return images > 1 && sn_pack_has_f16_tiles(flags) && sn_pack_has_fast_tiles(flags) &&
+    return sn_pack_has_f16_tiles(flags) && sn_pack_has_fast_tiles(flags) &&
            ((flags & b->ctx->cpu.on_request) == 0 || b->ctx->cpu.request());
 }
 

@@ -43,9 +43,9 @@ int64_t sn_pack_known_rows(const sn_pack_request *r, uint32_t x, int but, int fi
 /* May weight i and input 0, both f32, be multiplied by tiles of f16, in two halves
  * (compute/tiles.h)? Whether that pays is the driver's to say. */
 bool sn_pack_may_halve(const sn_pack_request *r, uint32_t i);
-/* May a convolution of so many images, with weights that are f32 and packed for one image, multiply
- * them that way? The system has allowed it then. */
-bool sn_bind_may_halve(const sn_bind *b, int64_t images);
+/* May a step that would gain from it multiply f32 that way while it runs? Asks the system for AMX.
+ */
+bool sn_bind_may_halve(const sn_bind *b);
 /* Are products of f32 to be computed in bf16 by tiles, where that is faster? */
 bool sn_bind_in_bf16(const sn_bind *b);
 /* Is a packed weight in tiles, whose kernels compute in its type? */
