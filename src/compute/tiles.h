@@ -105,13 +105,12 @@ static inline void sn_tiles_split_weights(const sn_kernels *k, void *to, const v
     }
 }
 
-/* Products in f32 with tiles of f16: an f32 is the sum of two f16, to all of its 24 bits, if it is
+/* Products in f32 with tiles of f16: an f32 is the sum of two f16, to 22 bits and a sign, if it is
  * not too small for them. So numbers that are multiplied with the same ones, a row of x or a panel
  * of weights, are first multiplied by a power of two that makes the largest one HALVES_TOP bits
  * long; what is then below the last bit of an f16 is 2^-39 of that one. The three products are
- * those of above, each exact: what is left out, and what the low parts are rounded by, is below the
- * 24th bit, as it is when one product of f32 is rounded. Infinities are all in the low part, too.
- */
+ * those of above, each exact: what is left out, and what the low parts are rounded by, is below
+ * 2^-22 of the product. Infinities are all in the low part, too. */
 static inline float sn_halves_scale(float top, float *back)
 {
     enum { HALVES_TOP = 15, MOST = 126 };
