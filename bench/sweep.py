@@ -36,6 +36,8 @@ def chosen(given):
     if given.only:
         patterns = given.only.split(",")
         cases = [c for c in cases if any(fnmatch.fnmatch(c.name, pattern) for pattern in patterns)]
+        if not cases:
+            raise ValueError(f"--only {given.only}: no model has such a name; --list prints them")
     return rows.part(cases, given.part) if given.part else cases
 
 

@@ -91,7 +91,8 @@ def loses(row):
 
 def part(items, text):
     """Every N-th item from the K-th on, for "K/N": parts have models of every family."""
-    number, count = (int(word) for word in text.split("/"))
-    if not 1 <= number <= count:
-        raise ValueError(f"--part {text}: the part is 1 to {count}")
+    number, _, count = text.partition("/")
+    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise ValueError(f"--part {text}: a part is K/N, such as 1/4, where K is 1 to N")
+    number, count = int(number), int(count)
     return items[number - 1::count]

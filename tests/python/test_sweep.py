@@ -324,3 +324,12 @@ def test_an_empty_page_says_so(sweep):
                                          (1234.5, "1234")])
 def test_numbers_have_three_digits_and_no_exponent(sweep, value, text):
     assert sweep.page.number(value) == text
+
+
+def test_a_name_that_no_model_has_is_an_error_and_leaves_the_page_alone(sweep, monkeypatch, tmp_path):
+    Steps(sweep.steps, monkeypatch)
+    page = tmp_path / "page.md"
+    page.write_text("as it was")
+    with pytest.raises(SystemExit, match="no model has such a name"):
+        command(sweep, monkeypatch, tmp_path, "--only", "nosuch", "--page", str(page))
+    assert page.read_text() == "as it was"
