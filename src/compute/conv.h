@@ -52,7 +52,7 @@ typedef struct sn_conv_desc {
                         not sparse */
     int64_t entries; /* blocks of sparse weights */
     bool f16;        /* weights and images of f16 are that in the file: x may be rounded to it */
-    bool may_halve;  /* there are tiles for f32 in halves, and nothing forbids them */
+    bool images;     /* go together: sn_conv_images_pay, and there are tiles for f32 in halves */
     int winograd;    /* 0: direct; SN_CONV_FREE: the way that is faster; 4, 2: Winograd's F(m×m) */
     sn_act act;
     unsigned variant; /* compute/variant.h: how to cut it; 0: as the cost model says */

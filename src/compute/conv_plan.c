@@ -341,7 +341,7 @@ static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t c
                    ? SONDE_OK
                    : sn_fail(err, SONDE_LIMIT, "the convolution's lines are too long");
     }
-    if (d->may_halve && sn_conv_images_pay(d)) {
+    if (d->images) {
         p->kind = SN_CONV_IMAGES;
         p->arithmetic = sn_tiles_arithmetic(SONDE_DTYPE_F32, true);
         snprintf(p->name, sizeof p->name, "f32_conv1x1_images_%s",

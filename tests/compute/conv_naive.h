@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "compute/conv_images.h"
 #include "compute/conv_rows.h"
 #include "compute/conv_tiles.h"
 #include "compute/packs.h"

@@ -161,13 +161,12 @@ TEST(small_images_together_match_the_naive_sum)
             d.in[2] += sn_max(130 - d.n * d.in[0] * d.in[1] * d.in[2], 0) / 2;
             d.act = random_act();
             d.residual = test_rand() % 2;
-            d.packed = d.may_halve = true;
+            d.packed = true;
             d.w_dtype = SONDE_DTYPE_F32;
             d.in_block = d.out_block = TILES_BLOCK;
-            sn_conv_plan p;
             CHECK(set_out(&d, none));
-            CHECK(sn_conv_plan_make(&p, &d, lv->flags, 1 << 16, 2, NULL) == SONDE_OK);
-            CHECK_MSG(p.kind == SN_CONV_IMAGES, "%s", p.name);
+            CHECK(sn_conv_images_pay(&d));
+            d.images = true;
             check(&d, lv, test_rand() % 2, i % 4 ? 2 : 1, i % 4 > 1 ? pool : NULL);
         }
     }

@@ -22,8 +22,8 @@ BUILD, COMPILER = Path(sys.argv[1]), sys.argv[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/*/README.md")])
 FOLDERS = "src|docs|tests|script|include|bench|examples|tools|cmake|web|python"
 # The kinds of work that a benchmark of kernels must show.
-CLASSES = {"batch", "conv1d", "conv1d_long", "conv3d", "multiplier", "narrow_groups", "dilated", "transposed", "pool", "windows",
-           "tokens", "folded", "epilogue", "small_products", "one_row", "recurrent", "small_steps"}
+CLASSES = {"batch", "conv1d", "conv1d_long", "conv3d", "multiplier", "narrow_groups", "dilated", "transposed", "pool",
+           "windows", "tokens", "folded", "epilogue", "small_products", "one_row", "recurrent", "small_steps"}
 WARNINGS = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wmissing-prototypes -Werror".split()
 
 

@@ -251,7 +251,7 @@ static sonde_status bind(sn_bind *b)
     const bool stored = sn_conv_stored(b, X, W, Z, &d);
     if (!stored)
         d.x_half = d.z_half = d.y_half = 0; /* through copies in f32 */
-    d.may_halve = sn_conv_images_pay(&d) && sn_bind_may_halve(b);
+    d.images = sn_conv_images_pay(&d) && sn_bind_may_halve(b);
     if (dtype == SONDE_DTYPE_F64) {
         float lo, hi;
         if (!sn_act_limits(&d.act, &lo, &hi))
