@@ -416,6 +416,16 @@ typedef struct sonde_export_options {
     /* Measured ratios (sonde/experimental/whatif.h), which count before those above; NULL: none. */
     const sonde_sparse_ratio *measured;
     size_t measured_count;
+    /* The report page (.html): a profile it is compared with, which came before; what both are
+     * called there; findings and scenarios beside those of the profile; and whether the page asks
+     * whoever serves it for newer data, which lie beside it as "data" in the format .page.gz. */
+    const sonde_profile *before;
+    const char *before_title, *title;
+    const sonde_finding *findings;
+    size_t finding_count;
+    const sonde_scenario_time *scenarios;
+    size_t scenario_count;
+    int live;
 } sonde_export_options;
 SONDE_API sonde_status sonde_profile_save_with(const sonde_profile *profile, const char *path,
                                                const sonde_export_options *options,

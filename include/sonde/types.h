@@ -124,6 +124,24 @@ typedef struct sonde_sparse_ratio {
                                             measured */
 } sonde_sparse_ratio;
 
+typedef enum sonde_severity { SONDE_GOOD = 0, SONDE_NOTE = 1, SONDE_SLOW = 2 } sonde_severity;
+
+/* What somebody who looked at a profile or at the machine would say. */
+typedef struct sonde_finding {
+    sonde_severity severity;
+    const char *topic;    /* "roofline" */
+    const char *finding;  /* a sentence */
+    const char *evidence; /* "" when the sentence says it all */
+    const char *remedy;   /* "" when there is nothing to do */
+} sonde_finding;
+
+/* What a run takes in another form of the model, for the report page. */
+typedef struct sonde_scenario_time {
+    const char *name; /* "sparse90+int8" */
+    double ns, speedup;
+    const char *note; /* "measured", "predicted from measured products" */
+} sonde_scenario_time;
+
 #ifdef __cplusplus
 }
 #endif

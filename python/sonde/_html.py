@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions and profiles for notebooks: plain tables and a small chart that take their colours from the page, light or
-dark. Every text may come from a model or a user, so every text is escaped."""
+"""Sessions and profiles for notebooks: the report page in a frame of its own, and plain tables and a small chart that take
+their colours from the notebook, light or dark. Every text may come from a model or a user, so every text is escaped."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ._errors import Error as SondeError
 from ._units import TimeUnit, time_unit
 
 if TYPE_CHECKING:
@@ -94,7 +95,29 @@ def profile(made: _sonde.Profile) -> str:
     more = f"<div>and {len(rows) - _SHOWN} more</div>" if len(rows) > _SHOWN else ""
     lost = f"<div>{s['dropped']} records were dropped</div>" if s["dropped"] else ""
     operators = _table(["operator", "calls", unit.name, "share", "GFLOP/s"], lines)
-    return f"<div>{head}{latency}{operators}{more}{_bars(rows[:_SHOWN], unit)}{lost}</div>"
+    tables = f"{latency}{operators}{more}{_bars(rows[:_SHOWN], unit)}{lost}"
+    frame = _frame(made)
+    if frame:
+        tables = f"{frame}<details><summary>The same as tables</summary>{tables}</details>"
+    return f"<div>{head}{tables}</div>"
+
+
+_LARGEST_PAGE = 8 << 20  # bytes: it becomes a part of the notebook's file
+
+
+def _frame(made: _sonde.Profile) -> str:
+    """The report page, which can reach nothing outside of its frame; "" where it is too large or the build has none."""
+    try:
+        page = made.write(".html", None, False)
+    except SondeError:
+        return ""
+    if len(page) > _LARGEST_PAGE:
+        return ""
+    style = "width:100%;height:680px;border:1px solid rgba(128,128,128,.4);border-radius:8px"
+    return (
+        f'<iframe title="sonde report" sandbox="allow-scripts allow-downloads" style="{style}" '
+        f'srcdoc="{escape(page.decode("utf-8"))}"></iframe>'
+    )
 
 
 # ---------------------------------------------------------------- sessions

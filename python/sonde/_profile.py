@@ -138,6 +138,11 @@ class ProfileViews:
             raise InvalidArgument(f"cannot group rows by '{by}', only by {', '.join(_BY)}")
         return self._profile().rows(_BY[by])
 
+    def findings(self) -> list[dict[str, str]]:
+        """What the figures mean, like `sonde doctor MODEL`: each has a severity ("good", "note" or "slow"), a topic, the
+        finding as a sentence, its evidence, and a remedy, which is "" if there is nothing to do."""
+        return self._profile().findings()
+
     def compare(self, new: ProfileViews, by: str = "op") -> Comparison:
         """Compares this profile with a newer one, by "op", "node" or "shape", like `sonde diff`."""
         if by not in _BY or by == "kernel":

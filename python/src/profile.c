@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sonde/experimental/findings.h"
 #include "sonde/experimental/profile.h"
 
 typedef struct profile_object {
@@ -220,6 +221,35 @@ static PyObject *profile_rows(PyObject *self, PyObject *args)
     return list;
 }
 
+static PyObject *finding_dict(const sonde_finding *f)
+{
+    return Py_BuildValue("{s:N,s:N,s:N,s:N,s:N}", "severity",
+                         sn_py_text(sonde_severity_text(f->severity)), "topic",
+                         sn_py_text(f->topic), "finding", sn_py_text(f->finding), "evidence",
+                         sn_py_text(f->evidence), "remedy", sn_py_text(f->remedy));
+}
+
+static PyObject *profile_findings(PyObject *self, PyObject *none)
+{
+    (void)none;
+    sonde_findings *found = NULL;
+    sonde_error err;
+    sonde_status st;
+    Py_BEGIN_ALLOW_THREADS st = sonde_profile_findings(profile_of(self), &found, &err);
+    Py_END_ALLOW_THREADS if (st != SONDE_OK) return sn_py_raise(&err);
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < sonde_findings_count(found); i++) {
+        sonde_finding f;
+        PyObject *item = sonde_findings_get(found, i, &f, &err) == SONDE_OK ? finding_dict(&f)
+                                                                            : sn_py_raise(&err);
+        if (!item || PyList_Append(list, item) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    sonde_findings_release(found);
+    return list;
+}
+
 static PyObject *change_dict(const sonde_change *c)
 {
     return Py_BuildValue(
@@ -279,6 +309,7 @@ static PyMethodDef methods[] = {
     {"write", profile_write, METH_VARARGS, "As bytes."},
     {"summary", profile_summary, METH_NOARGS, "Statistics of the whole profile."},
     {"rows", profile_rows, METH_VARARGS, "Rows by operator, node, shape or kernel."},
+    {"findings", profile_findings, METH_NOARGS, "What the figures mean."},
     {"compare", profile_compare, METH_VARARGS, "Compares this profile with another one."},
     {"spans", profile_spans, METH_NOARGS, "All spans as a dict of columns."},
     {NULL, NULL, 0, NULL}};

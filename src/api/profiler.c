@@ -2,6 +2,8 @@
 /* Start, stop, and what can be done with a profile. Records belong to the context's recorder, which
  * the environment may be reading too: stopping lowers the level to what others want, and forgets
  * records only when nobody else needs them. */
+#include <math.h>
+
 #include "api/internal.h"
 #include "export/reports.h"
 
@@ -372,6 +374,19 @@ static sonde_status read_options(const sonde_profile *profile, const sonde_expor
         SN_TRY(check_ratio(o.measured[i].ratio_80, err));
         SN_TRY(check_ratio(o.measured[i].ratio_70, err));
     }
+    for (size_t i = 0; i < o.finding_count; i++) {
+        SN_REQUIRE(o.findings, err);
+        const sonde_finding *f = &o.findings[i];
+        if (!f->topic || !f->finding || !f->evidence || !f->remedy || f->severity < SONDE_GOOD ||
+            f->severity > SONDE_SLOW)
+            return sn_fail(err, SONDE_INVALID_ARGUMENT, "finding %zu is not filled in", i);
+    }
+    for (size_t i = 0; i < o.scenario_count; i++) {
+        SN_REQUIRE(o.scenarios, err);
+        const sonde_scenario_time *s = &o.scenarios[i];
+        if (!s->name || !s->note || !isfinite(s->ns) || !isfinite(s->speedup))
+            return sn_fail(err, SONDE_INVALID_ARGUMENT, "scenario %zu is not filled in", i);
+    }
     uint32_t categories;
     SN_TRY(choose_categories(profile->core, o.categories, &categories, err));
     *own = (sn_export_options){.ratio_90 = o.sparse_ratio_90,
@@ -383,7 +398,15 @@ static sonde_status read_options(const sonde_profile *profile, const sonde_expor
                                .format = o.format,
                                .folded_nodes = o.folded_nodes != 0,
                                .measured = o.measured,
-                               .n_measured = o.measured_count};
+                               .n_measured = o.measured_count,
+                               .before = o.before ? o.before->core : NULL,
+                               .before_title = o.before_title ? o.before_title : "",
+                               .title = o.title ? o.title : "",
+                               .findings = o.findings,
+                               .n_findings = o.finding_count,
+                               .scenarios = o.scenarios,
+                               .n_scenarios = o.scenario_count,
+                               .live = o.live != 0};
     return SONDE_OK;
 }
 

@@ -2,9 +2,9 @@
 /* The words of the public API: versions, status and type names, lists of passes, formats and
  * categories. */
 #include <stdio.h>
-#include <string.h>
 
 #include "api/internal.h"
+#include "findings/plain_kernel.h"
 #include "passes/pass.h"
 #include "sonde/experimental/inspect.h"
 
@@ -89,12 +89,9 @@ int sonde_pass_reads_weights(size_t index)
     return pass && pass->reads_weights;
 }
 
-/* Kernels end with their instruction set, "_ref" where that is plain C; operators without kernels
- * call their loops plain. */
 int sonde_kernel_is_plain(const char *kernel)
 {
-    const size_t n = kernel ? strlen(kernel) : 0;
-    return n && ((n >= 4 && strcmp(kernel + n - 4, "_ref") == 0) || strstr(kernel, "plain"));
+    return sn_kernel_is_plain(kernel);
 }
 
 const char *sonde_format_suffix(size_t index)

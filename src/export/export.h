@@ -41,6 +41,14 @@ typedef struct sn_export_options {
     bool folded_nodes;   /* .csv and .xlsx: also a row, at zero, for each node that never runs */
     const sonde_sparse_ratio *measured; /* by weight shape: they count before those above */
     size_t n_measured;
+    /* The report page, see sonde_export_options. */
+    const sn_profile *before;
+    const char *before_title, *title;
+    const sonde_finding *findings;
+    size_t n_findings;
+    const sonde_scenario_time *scenarios;
+    size_t n_scenarios;
+    bool live;
 } sn_export_options;
 
 typedef struct sn_exporter {

@@ -7,22 +7,10 @@
 #include "export/units.h"
 
 /* ------------------------------------------------------------------ JSON */
-static void key_text(sn_writer *w, bool *first, const char *key, const char *value)
-{
-    sn_put_key(w, first, key);
-    sn_put_json(w, value);
-}
-
 static void key_ms(sn_writer *w, bool *first, const char *key, double ns)
 {
     sn_put_key(w, first, key);
     sn_put_fixed(w, ns / 1e6, 6);
-}
-
-static void key_number(sn_writer *w, bool *first, const char *key, double value)
-{
-    sn_put_key(w, first, key);
-    sn_put_number(w, value);
 }
 
 static void put_latency(sn_writer *w, const sn_prof_stats *s)
@@ -50,7 +38,7 @@ static void put_peaks(sn_writer *w, bool *first, const sn_profile *p)
     sn_put(w, "{");
     for (int a = 0; a < SN_ARITH_COUNT; a++)
         if (p->peak_gops[a] > 0)
-            key_number(w, &own, sn_arithmetic_name((sn_arithmetic)a), p->peak_gops[a]);
+            sn_put_key_number(w, &own, sn_arithmetic_name((sn_arithmetic)a), p->peak_gops[a]);
     sn_put(w, "}");
 }
 
@@ -58,17 +46,17 @@ static void put_machine(sn_writer *w, const sn_profile *p)
 {
     bool first = true;
     sn_put(w, "{");
-    key_text(w, &first, "cpu", p->cpu_model);
-    key_text(w, &first, "cpu_level", p->cpu_level);
-    key_number(w, &first, "cores", p->cores);
-    key_number(w, &first, "threads", p->threads);
+    sn_put_key_text(w, &first, "cpu", p->cpu_model);
+    sn_put_key_text(w, &first, "cpu_level", p->cpu_level);
+    sn_put_key_number(w, &first, "cores", p->cores);
+    sn_put_key_number(w, &first, "threads", p->threads);
     if (*p->precision)
-        key_text(w, &first, "precision", p->precision);
+        sn_put_key_text(w, &first, "precision", p->precision);
     if (p->peak_gops[SN_ARITH_F32] > 0) {
-        key_number(w, &first, "peak_gflops", p->peak_gops[SN_ARITH_F32]);
-        key_number(w, &first, "peak_gbps", p->peak_gbps);
-        key_number(w, &first, "peak_l2_gbps", p->caches[0].gbps);
-        key_number(w, &first, "peak_l3_gbps", p->caches[1].gbps);
+        sn_put_key_number(w, &first, "peak_gflops", p->peak_gops[SN_ARITH_F32]);
+        sn_put_key_number(w, &first, "peak_gbps", p->peak_gbps);
+        sn_put_key_number(w, &first, "peak_l2_gbps", p->caches[0].gbps);
+        sn_put_key_number(w, &first, "peak_l3_gbps", p->caches[1].gbps);
         put_peaks(w, &first, p);
     }
     sn_put(w, "}");
@@ -81,11 +69,11 @@ static void put_usage(sn_writer *w, const sn_profile *p)
     const sn_prof_usage *u = &p->usage;
     sn_put(w, "{");
     key_ms(w, &first, "task_clock_ms", (double)u->cpu_ns);
-    key_number(w, &first, "page_faults", (double)(u->minor_faults + u->major_faults));
-    key_number(w, &first, "major_page_faults", (double)u->major_faults);
-    key_number(w, &first, "context_switches", (double)(u->voluntary + u->involuntary));
-    key_number(w, &first, "involuntary_context_switches", (double)u->involuntary);
-    key_text(w, &first, "note", p->counters_note);
+    sn_put_key_number(w, &first, "page_faults", (double)(u->minor_faults + u->major_faults));
+    sn_put_key_number(w, &first, "major_page_faults", (double)u->major_faults);
+    sn_put_key_number(w, &first, "context_switches", (double)(u->voluntary + u->involuntary));
+    sn_put_key_number(w, &first, "involuntary_context_switches", (double)u->involuntary);
+    sn_put_key_text(w, &first, "note", p->counters_note);
     sn_put(w, "}");
 }
 
@@ -93,30 +81,30 @@ static void put_counts(sn_writer *w, bool *first, const sn_prof_hw *hw)
 {
     if (!(hw->calls > 0))
         return;
-    key_number(w, first, "instructions", hw->instructions);
-    key_number(w, first, "cycles", hw->cycles);
-    key_number(w, first, "ipc", hw->cycles > 0 ? hw->instructions / hw->cycles : 0);
-    key_number(w, first, "cache_misses", hw->cache_misses);
-    key_number(w, first, "branch_misses", hw->branch_misses);
+    sn_put_key_number(w, first, "instructions", hw->instructions);
+    sn_put_key_number(w, first, "cycles", hw->cycles);
+    sn_put_key_number(w, first, "ipc", hw->cycles > 0 ? hw->instructions / hw->cycles : 0);
+    sn_put_key_number(w, first, "cache_misses", hw->cache_misses);
+    sn_put_key_number(w, first, "branch_misses", hw->branch_misses);
 }
 
 static void put_row(sn_writer *w, const sn_profile *p, const sn_prof_row *r, sn_prof_key key)
 {
     bool first = true;
     sn_put(w, "\n{");
-    key_text(w, &first, "name", r->name);
+    sn_put_key_text(w, &first, "name", r->name);
     if (key != SN_BY_OP)
-        key_text(w, &first, "op", r->op_type);
-    key_number(w, &first, "calls", r->calls);
+        sn_put_key_text(w, &first, "op", r->op_type);
+    sn_put_key_number(w, &first, "calls", r->calls);
     key_ms(w, &first, "mean_ms", r->mean_ns);
     sn_put_key(w, &first, "share");
     sn_put_fixed(w, r->share, 6);
     key_ms(w, &first, "per_call_mean_ms", r->per_call_mean_ns);
     key_ms(w, &first, "per_call_p50_ms", r->per_call_p50_ns);
     key_ms(w, &first, "per_call_p99_ms", r->per_call_p99_ns);
-    key_number(w, &first, "flops", r->flops);
-    key_number(w, &first, "bytes", r->bytes);
-    key_number(w, &first, "input_elems", r->input_elems);
+    sn_put_key_number(w, &first, "flops", r->flops);
+    sn_put_key_number(w, &first, "bytes", r->bytes);
+    sn_put_key_number(w, &first, "input_elems", r->input_elems);
     const double roofline = sn_prof_roofline(p, r);
     if (roofline >= 0) {
         sn_put_key(w, &first, "roofline");
@@ -125,11 +113,11 @@ static void put_row(sn_writer *w, const sn_profile *p, const sn_prof_row *r, sn_
     put_counts(w, &first, &r->hw);
     char arithmetic[SN_ARITH_TEXT];
     if (r->arithmetic)
-        key_text(w, &first, "arithmetic", sn_arithmetic_text(r->arithmetic, arithmetic));
-    key_text(w, &first, "kernel", r->kernel);
-    key_text(w, &first, key == SN_BY_NODE ? "node" : "example", r->example);
+        sn_put_key_text(w, &first, "arithmetic", sn_arithmetic_text(r->arithmetic, arithmetic));
+    sn_put_key_text(w, &first, "kernel", r->kernel);
+    sn_put_key_text(w, &first, key == SN_BY_NODE ? "node" : "example", r->example);
     if (key == SN_BY_NODE)
-        key_text(w, &first, "nodes", r->nodes);
+        sn_put_key_text(w, &first, "nodes", r->nodes);
     sn_put(w, "}");
 }
 
@@ -162,20 +150,20 @@ static sonde_status write_summary(const sn_profile *p, sn_sink *sink, sonde_erro
     sn_writer_init(&w, sink);
     bool first = true;
     sn_put(&w, "{");
-    key_text(&w, &first, "schema", "sonde.summary/1");
-    key_text(&w, &first, "version", p->version);
-    key_text(&w, &first, "model", p->model_name);
+    sn_put_key_text(&w, &first, "schema", "sonde.summary/1");
+    sn_put_key_text(&w, &first, "version", p->version);
+    sn_put_key_text(&w, &first, "model", p->model_name);
     sn_put_key(&w, &first, "machine");
     put_machine(&w, p);
-    key_number(&w, &first, "iterations", (double)s.iterations);
-    key_number(&w, &first, "warmups", (double)s.warmups);
-    key_number(&w, &first, "instances", (double)s.instances);
-    key_number(&w, &first, "runs_per_s", s.runs_per_s);
-    key_number(&w, &first, "ops", s.ops);
+    sn_put_key_number(&w, &first, "iterations", (double)s.iterations);
+    sn_put_key_number(&w, &first, "warmups", (double)s.warmups);
+    sn_put_key_number(&w, &first, "instances", (double)s.instances);
+    sn_put_key_number(&w, &first, "runs_per_s", s.runs_per_s);
+    sn_put_key_number(&w, &first, "ops", s.ops);
     sn_put_key(&w, &first, "latency_ms");
     put_latency(&w, &s.wall_ns);
     key_ms(&w, &first, "profiler_cost_ms", s.cost_ns);
-    key_number(&w, &first, "dropped", (double)p->dropped);
+    sn_put_key_number(&w, &first, "dropped", (double)p->dropped);
     if (p->usage.known) {
         sn_put_key(&w, &first, "counters");
         put_usage(&w, p);

@@ -192,6 +192,18 @@ void sn_put_key(sn_writer *w, bool *first, const char *key)
     *first = false;
 }
 
+void sn_put_key_text(sn_writer *w, bool *first, const char *key, const char *value)
+{
+    sn_put_key(w, first, key);
+    sn_put_json(w, value);
+}
+
+void sn_put_key_number(sn_writer *w, bool *first, const char *key, double value)
+{
+    sn_put_key(w, first, key);
+    sn_put_number(w, value);
+}
+
 size_t sn_put_char(sn_writer *w, const char *s)
 {
     uint32_t code = 0;

@@ -37,6 +37,9 @@ void sn_put_json_part(sn_writer *w, const char *s);
 void sn_put_json(sn_writer *w, const char *s); /* with the quotes */
 /* "key": before a value, with the comma that separates it from what came before unless *first. */
 void sn_put_key(sn_writer *w, bool *first, const char *key);
+/* The same with a text or a number behind it. */
+void sn_put_key_text(sn_writer *w, bool *first, const char *key, const char *value);
+void sn_put_key_number(sn_writer *w, bool *first, const char *key, double value);
 
 /* A field of a CSV file (csv_field.c). Bytes that are not UTF-8 become U+FFFD. The first is text
  * that no spreadsheet takes for a formula; the second may be one unless `harmless`. */

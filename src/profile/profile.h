@@ -315,6 +315,10 @@ typedef struct sn_prof_summary {
 sonde_status sn_profile_summarise(const sn_profile *p, sn_prof_key key, sn_prof_summary *out,
                                   sonde_error *err);
 void sn_prof_summary_free(sn_prof_summary *s);
+/* For each step of the profile the row of `s` (made with the same key) it belongs to; UINT32_MAX:
+ * none. `rows` has as many elements as there are steps. */
+sonde_status sn_profile_step_rows(const sn_profile *p, sn_prof_key key, const sn_prof_summary *s,
+                                  uint32_t *rows, sonde_error *err);
 
 /* Measured iterations in the order of their start. */
 typedef struct sn_prof_run {

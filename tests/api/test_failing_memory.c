@@ -2,6 +2,7 @@
 /* Every allocation of load, bind and run is made to fail once: the call must say so, leave nothing
  * behind and not crash. Memory comes from the context's allocator, which counts down. */
 #include "counting_alloc.h"
+#include "sonde/experimental/findings.h"
 #include "sonde/experimental/inspect.h"
 #include "sonde/experimental/profile.h"
 #include "sonde/experimental/recording.h"
@@ -23,6 +24,7 @@ static sonde_status whole_life(counting *count, const void *bytes, size_t size, 
     sonde_profile *recorded = NULL;
     sonde_recording *recording = NULL;
     sonde_profile_spans *spans = NULL;
+    sonde_findings *found = NULL;
     sonde_inspection *look = NULL;
     sonde_value *in[MAX_PORTS] = {0}, *out[MAX_PORTS] = {0};
     size_t n_in = 0, n_out = 0;
@@ -46,8 +48,11 @@ static sonde_status whole_life(counting *count, const void *bytes, size_t size, 
     if (!st && profile)
         st = sonde_profile_spans_get(recorded, &spans, err);
     if (!st && profile)
+        st = sonde_profile_findings(recorded, &found, err);
+    if (!st && profile)
         st = sonde_inspect_session(s, NULL, in, n_in, &look, err);
     sonde_inspection_release(look);
+    sonde_findings_release(found);
     sonde_profile_spans_release(spans);
     sonde_profile_release(recorded);
     sonde_recording_release(recording);

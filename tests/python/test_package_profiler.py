@@ -307,6 +307,17 @@ def test_rows_and_summary_are_those_of_the_table(profiler):
         assert abs(sum(row["mean_ns"] for row in profiler.rows(by)) - total) < 1e-6 * total + 1
 
 
+def test_findings_say_what_the_figures_mean(profiler):
+    found = profiler.findings()
+    assert found[0]["topic"] == "operators" and found[0]["severity"] == "good"
+    assert found[0]["finding"].startswith("a run of 7 steps takes ")
+    for f in found:
+        assert list(f) == ["severity", "topic", "finding", "evidence", "remedy"]
+        assert f["severity"] in ("good", "note", "slow") and all(isinstance(text, str) for text in f.values())
+    found[0]["topic"] = "mine"  # the caller's own
+    assert profiler.findings()[0]["topic"] == "operators"
+
+
 def test_data_frames(profiler):
     pytest.importorskip("pandas")
     df = profiler.dataframe()

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sonde diff: two saved profiles side by side. A change is named only when the samples bear it;
- * with
- * --fail-above it is the last step of a CI job. */
+ * with --fail-above it is the last step of a CI job, with -o a page for people. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "sonde/experimental/profile.h"
 #include "tool.h"
@@ -15,14 +15,17 @@ static const char details[] =
     "change. A row is 'slower' or 'faster' if its medians differ by 2 % or more and a rank\n"
     "test gives p < 1 %. It is 'same' if the interval lies within 5 %. Otherwise it is\n"
     "'unclear': measure longer with -n or --duration. --fail-above checks the lower end of\n"
-    "the interval, for the total and for each row that takes 5 % of the run or more.\n"
+    "the interval, for the total and for each row that takes 5 % of the run or more. -o writes\n"
+    "the report page of both profiles with the comparison in it.\n"
     "\n"
     "  sonde profile model.onnx -q -o old.pftrace\n"
     "  sonde diff old.pftrace new.pftrace\n"
-    "  sonde diff old.pftrace new.pftrace --by node --fail-above 5%\n";
+    "  sonde diff old.pftrace new.pftrace --by node --fail-above 5%\n"
+    "  sonde diff old.pftrace new.pftrace -o change.html\n";
 
 typedef struct diff_options {
     common_options common;
+    list outputs;
     const char *json, *by, *fail_above;
     int64_t max_memory;
 } diff_options;
@@ -30,6 +33,8 @@ typedef struct diff_options {
 #define AT(field) offsetof(diff_options, field)
 
 static const option_row comparing_rows[] = {
+    {'o', "output", OPT_FILES, AT(outputs), "FILE.html",
+     "save a report page that shows both profiles and what changed; may be repeated"},
     JSON_ROW(diff_options, json),
     {0, "by", OPT_TEXT, AT(by), "op|node|shape",
      "what a row is: operator type, node, or type with input shapes (default: op)"},
@@ -226,6 +231,27 @@ static int save_json(const diff *d, const diff_options *o)
     return code;
 }
 
+/* ------------------------------------------------------------------ the page */
+static bool is_page(const char *path)
+{
+    const size_t n = strlen(path);
+    return n >= 5 && strcasecmp(path + n - 5, ".html") == 0;
+}
+
+static int save_pages(const diff *d, const diff_options *o)
+{
+    sonde_export_options how = SONDE_INIT(sonde_export_options);
+    sonde_error err;
+    int code = EXIT_OK;
+    how.before = d->profiles[0];
+    how.before_title = o->common.rest.items[0];
+    how.title = o->common.rest.items[1];
+    for (size_t i = 0; i < o->outputs.n; i++) /* one that cannot be written costs no other */
+        if (sonde_profile_save_with(d->profiles[1], o->outputs.items[i], &how, &err))
+            code = fail("%s", err.message);
+    return code;
+}
+
 /* ------------------------------------------------------------------ --fail-above */
 static void judge(diff *d, const sonde_change *c)
 {
@@ -263,6 +289,11 @@ static int parse(const diff_options *o, diff *d)
 {
     static const char *const ways[] = {"op", "node", "shape", NULL};
     d->limit = -1;
+    for (size_t i = 0; i < o->outputs.n; i++)
+        if (!is_page(o->outputs.items[i]))
+            return fail_usage("unknown format of '%s'; diff saves a report page, whose suffix is "
+                              ".html; --json saves the figures",
+                              o->outputs.items[i]);
     if (o->by) {
         int k = 0;
         while (ways[k] && strcmp(ways[k], o->by) != 0)
@@ -309,6 +340,8 @@ static int run(diff *d, const diff_options *o)
         code = judge_all(d);
     if (!code && o->json)
         code = save_json(d, o);
+    if (!code)
+        code = save_pages(d, o);
     return !code && d->failures ? EXIT_MISMATCH : code;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "doctor.h"
+#include "sonde/experimental/findings.h"
 #include "sonde/experimental/machine.h"
 
 static const char details[] =
@@ -32,23 +33,6 @@ static const option_group groups[] = {INPUT_OPTIONS(doctor_options, setup.inputs
                                       {"The machine", rows, 0, NULL},
                                       MODEL_OPTIONS(doctor_options, setup.model),
                                       {0}};
-
-static const char *const severities[] = {"good", "note", "slow"};
-
-void found(findings *f, severity s, const char *topic, char *said, char *evidence,
-           const char *remedy)
-{
-    f->items = grow(f->items, f->n, sizeof *f->items);
-    f->items[f->n++] = (finding){
-        .severity = s, .topic = topic, .said = said, .evidence = evidence, .remedy = remedy};
-}
-
-void found_with(findings *f, severity s, const char *topic, char *said, char *evidence,
-                char *remedy)
-{
-    found(f, s, topic, said, evidence, remedy);
-    f->items[f->n - 1].own_remedy = remedy;
-}
 
 static void print_peak(const sonde_machine_peak *p)
 {
@@ -91,12 +75,17 @@ static void print_machine(const sonde_machine_info *m)
 static void print_findings(const findings *f)
 {
     for (size_t i = 0; i < f->n; i++) {
-        const finding *x = &f->items[i];
-        printf("[%s] %s: %s\n", severities[x->severity], x->topic, x->said);
-        if (*x->evidence)
-            printf("       evidence: %s\n", x->evidence);
-        if (*x->remedy)
-            printf("       remedy: %s\n", x->remedy);
+        const sonde_finding *x = &f->items[i];
+        char *said = printable(x->finding), *evidence = printable(x->evidence),
+             *remedy = printable(x->remedy);
+        printf("[%s] %s: %s\n", sonde_severity_text(x->severity), x->topic, said);
+        if (*evidence)
+            printf("       evidence: %s\n", evidence);
+        if (*remedy)
+            printf("       remedy: %s\n", remedy);
+        free(said);
+        free(evidence);
+        free(remedy);
     }
 }
 
@@ -145,10 +134,10 @@ static int save_json(const findings *f, const sonde_machine_info *m, const char 
     }
     text_add(&t, "},\n\"findings\":[");
     for (size_t i = 0; i < f->n; i++) {
-        const finding *x = &f->items[i];
+        const sonde_finding *x = &f->items[i];
         text_add(&t, "%s\n{\"severity\":\"%s\",\"topic\":\"%s\",\"finding\":", i ? "," : "",
-                 severities[x->severity], x->topic);
-        text_json(&t, x->said);
+                 sonde_severity_text(x->severity), x->topic);
+        text_json(&t, x->finding);
         text_add(&t, ",\"evidence\":");
         text_json(&t, x->evidence);
         text_add(&t, ",\"remedy\":");
@@ -177,7 +166,7 @@ static int examine(const doctor_options *o)
                       : sonde_machine_peaks(context, &m, &err)))
         code = fail("%s", err.message);
     if (!code)
-        code = look_at_machine(&f, context);
+        code = look_at_machine(&f, context, false);
     if (!code && rest->n)
         code = look_at_model(&f, &o->setup, rest->items[0]);
     const bool json_only = o->json && strcmp(o->json, "-") == 0;
@@ -187,12 +176,7 @@ static int examine(const doctor_options *o)
     }
     if (!code && o->json)
         code = save_json(&f, &m, o->json);
-    for (size_t i = 0; i < f.n; i++) {
-        free(f.items[i].said);
-        free(f.items[i].evidence);
-        free(f.items[i].own_remedy);
-    }
-    free(f.items);
+    findings_free(&f);
     sonde_context_release(context);
     return code;
 }

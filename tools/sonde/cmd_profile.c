@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sonde profile: run a model under the profiler. The table goes to the terminal, everything else to
  * files whose suffix says how. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "doctor.h"
 #include "runner.h"
 #include "sonde/experimental/memory.h"
 #include "sonde/experimental/whatif.h"
@@ -14,6 +16,7 @@ static const char details[] =
     "Times in the table are means per run.\n"
     "\n"
     "  sonde profile zoo:regnet_x_400mf\n"
+    "  sonde profile model.onnx -o report.html\n"
     "  sonde profile model.onnx -o trace.json -o model.summary.json\n"
     "  sonde profile model.onnx -n 100 --by-shape --filter-op Conv\n"
     "  sonde profile model.onnx --instances 2 -o trace.json\n";
@@ -35,8 +38,8 @@ static const option_row recording_rows[] = {
     {0, "memory", OPT_FLAG, AT(memory), NULL,
      "record used and allocated bytes after every step, as counters in traces"},
     {0, "what-if", OPT_FLAG, AT(what_if), NULL,
-     "measure the sparse ratios of .csv and .xlsx, as 'sonde whatif' does, instead of assuming "
-     "them"},
+     "measure the sparse ratios of .csv and .xlsx and the scenarios of .html, as 'sonde whatif' "
+     "does, instead of assuming them"},
     {0}};
 
 static int check_recording(void *values)
@@ -88,12 +91,40 @@ static void show_progress(void *user, const char *scenario, double done)
     progress(user, scenario, done);
 }
 
-static sonde_whatif_options ratio_question(const runner *r, const sonde_session_options *session)
+static bool has_output(const table_options *t, const char *suffix)
+{
+    for (size_t i = 0; i < t->outputs.n; i++)
+        if (ends_with(t->outputs.items[i], suffix))
+            return true;
+    return false;
+}
+
+static bool has_ratios(const table_options *t)
+{
+    return has_output(t, ".csv") || has_output(t, ".xlsx");
+}
+
+static bool has_page(const table_options *t)
+{
+    return has_output(t, ".html") || has_output(t, ".page.gz");
+}
+
+/* Spreadsheets want ratios of sparse weights, the page what its readers may choose from. */
+static const char *scenario_list(const table_options *t)
+{
+    if (!has_page(t))
+        return "sparse90,sparse80,sparse70";
+    return has_ratios(t) ? "sparse90,sparse80,sparse70,int8,sparse90+int8,bf16"
+                         : "sparse90,int8,sparse90+int8,bf16";
+}
+
+static sonde_whatif_options question(const runner *r, const profile_options *o,
+                                     const sonde_session_options *session)
 {
     sonde_whatif_options how = SONDE_INIT(sonde_whatif_options);
     how.session = session;
     how.precision = session->precision;
-    how.scenarios = "sparse90,sparse80,sparse70";
+    how.scenarios = scenario_list(&o->table);
     how.input_names = r->in[0].names;
     how.values = r->in[0].values;
     how.value_count = r->in[0].n;
@@ -101,12 +132,12 @@ static sonde_whatif_options ratio_question(const runner *r, const sonde_session_
     return how;
 }
 
-/* The ratios of the table's files, measured; the result holds them. */
-static int measure_ratios(const runner *r, profile_options *o, sonde_whatif **what)
+/* The result holds what the files show of it. */
+static int measure_scenarios(const runner *r, profile_options *o, sonde_whatif **what)
 {
     sonde_error err;
     const sonde_session_options session = session_options(&o->setup.model);
-    sonde_whatif_options how = ratio_question(r, &session);
+    sonde_whatif_options how = question(r, o, &session);
     how.cancel = interrupt_token();
     how.progress = show_progress;
     how.progress_user = &o->setup.common;
@@ -120,22 +151,59 @@ static int measure_ratios(const runner *r, profile_options *o, sonde_whatif **wh
     return EXIT_OK;
 }
 
-static bool has_ratios(const table_options *t)
-{
-    for (size_t i = 0; i < t->outputs.n; i++)
-        if (ends_with(t->outputs.items[i], ".csv") || ends_with(t->outputs.items[i], ".xlsx"))
-            return true;
-    return false;
-}
-
-/* What was measured earlier; where nothing was, ratios are assumed. */
-static void look_up_ratios(const runner *r, profile_options *o, sonde_whatif **what)
+/* What was measured earlier. Where nothing was, ratios stay assumed, or what --sparse-ratio says.
+ */
+static void look_up_scenarios(const runner *r, profile_options *o, sonde_whatif **what)
 {
     const sonde_session_options session = session_options(&o->setup.model);
-    sonde_whatif_options how = ratio_question(r, &session);
+    sonde_whatif_options how = question(r, o, &session);
     how.cache_only = 1;
-    if (sonde_whatif_measure(r->model.model, &how, what, NULL) == SONDE_OK)
+    if (sonde_whatif_measure(r->model.model, &how, what, NULL) == SONDE_OK &&
+        !o->table.sparse_ratio)
         (void)sonde_whatif_ratios(*what, &o->table.export_options, NULL);
+}
+
+/* The scenarios of the page. Those without figures say why, if somebody asked for them. The page
+ * shows the model as it is by itself. The list is to be freed. */
+static sonde_scenario_time *list_scenarios(const sonde_whatif *what, profile_options *o)
+{
+    sonde_scenario_time *all = NULL;
+    size_t n = 0;
+    sonde_whatif_scenario s = SONDE_INIT(sonde_whatif_scenario);
+    for (size_t i = 1; what && sonde_whatif_scenario_get(what, i, &s, NULL) == SONDE_OK; i++) {
+        if (*s.reason && !o->what_if)
+            continue;
+        all = grow(all, n, sizeof *all);
+        all[n++] = *s.reason
+                       ? (sonde_scenario_time){.name = s.name, .note = s.reason}
+                       : (sonde_scenario_time){.name = s.name,
+                                               .ns = s.total_ns,
+                                               .speedup = s.speedup,
+                                               .note = s.cached ? "measured earlier" : "measured"};
+    }
+    o->table.export_options.scenarios = all;
+    o->table.export_options.scenario_count = n;
+    return all;
+}
+
+/* What the page says beside the profile: the machine, as far as a quick look shows it, and other
+ * forms of the model. */
+static int save_and_show(const runner *r, profile_options *o, const sonde_profile *profile,
+                         const sonde_whatif *what)
+{
+    const bool quiet = o->setup.common.quiet, page = has_page(&o->table);
+    const char *json = o->table.json;
+    findings machine = {.n = 0};
+    sonde_scenario_time *scenarios = page ? list_scenarios(what, o) : NULL;
+    const int looked = page ? look_at_machine(&machine, r->model.context, true) : EXIT_OK;
+    o->table.export_options.findings = machine.items;
+    o->table.export_options.finding_count = machine.n;
+    const int code = show_profile(profile, &o->table, quiet);
+    if (!code && !quiet && !(json && strcmp(json, "-") == 0))
+        runner_print_instances(r);
+    findings_free(&machine);
+    free(scenarios);
+    return code ? code : looked;
 }
 
 static int report(const runner *r, profile_options *o)
@@ -145,15 +213,12 @@ static int report(const runner *r, profile_options *o)
     sonde_error err;
     if (sonde_profiler_stop(r->model.context, &profile, &err))
         return fail("%s", err.message);
-    int code = o->what_if && !interrupted() ? measure_ratios(r, o, &what) : EXIT_OK;
-    if (!o->what_if && !o->table.sparse_ratio && has_ratios(&o->table))
-        look_up_ratios(r, o, &what);
-    const bool quiet = o->setup.common.quiet;
-    const char *json = o->table.json;
+    int code = o->what_if && !interrupted() ? measure_scenarios(r, o, &what) : EXIT_OK;
+    const bool ratios = has_ratios(&o->table) && !o->table.sparse_ratio;
+    if (!o->what_if && (ratios || has_page(&o->table)))
+        look_up_scenarios(r, o, &what);
     if (!code)
-        code = show_profile(profile, &o->table, quiet);
-    if (!code && !quiet && !(json && strcmp(json, "-") == 0))
-        runner_print_instances(r);
+        code = save_and_show(r, o, profile, what);
     sonde_whatif_release(what);
     sonde_profile_release(profile);
     return code;

@@ -6,37 +6,31 @@
 #include "runner.h"
 #include "sonde/experimental/inspect.h"
 
-typedef enum severity { GOOD, NOTE, SLOW } severity;
-
-typedef struct finding {
-    severity severity;
-    const char *topic;     /* "cores" */
-    char *said, *evidence; /* from text_of; the evidence may be "" */
-    const char *remedy;    /* "" when there is nothing to do */
-    char *own_remedy;      /* the same where it was made for this one, else NULL */
-} finding;
-
+/* ---- doctor_findings.c ---- */
+/* All texts are from malloc, with names as the model has them: what is printed goes through
+ * printable(). */
 typedef struct findings {
-    finding *items;
+    sonde_finding *items;
     size_t n;
 } findings;
 
-/* Takes over both texts. */
-void found(findings *f, severity s, const char *topic, char *said, char *evidence,
+/* Takes over what was said and the evidence, and copies the rest. */
+void found(findings *f, sonde_severity severity, const char *topic, char *said, char *evidence,
            const char *remedy);
-
 /* The same with a remedy of its own, which it takes over too. */
-void found_with(findings *f, severity s, const char *topic, char *said, char *evidence,
+void found_with(findings *f, sonde_severity severity, const char *topic, char *said, char *evidence,
                 char *remedy);
+void findings_free(findings *f);
+/* What the profile alone says. */
+int look_at_profile(findings *f, const sonde_profile *profile);
 
-/* The first few names with their shares: "Conv 97.6 %, Gemm 1.1 %". */
+/* The first few names with their shares: "conv1 (Conv) 97.6 %, fc (Gemm) 1.1 %". The text is to be
+ * freed. */
 typedef struct few {
     text t;
     int n;
-    double share; /* of all, also those not named */
 } few;
 void few_add(few *w, const char *name, double share);
-char *few_text(few *w); /* handed over */
 
 /* doctor_open.c: the model opened without recording and without a word, and what its session makes
  * of the inputs. The runner is to be closed and the inspection released, also after an error. */
@@ -52,8 +46,9 @@ typedef struct turns {
 int take_turns(const run_setup *first, const run_setup *second, const char *model, turns *t);
 bool second_is_faster(const turns *t); /* by 3 % or more, and in most of the pairs */
 
-/* doctor_machine.c */
-int look_at_machine(findings *f, sonde_context *context);
+/* doctor_machine.c. A quick look leaves out how even the times of equal work are, which takes a
+ * third of a second. */
+int look_at_machine(findings *f, sonde_context *context, bool quick);
 /* doctor_model.c: runs the model for a while. */
 int look_at_model(findings *f, const run_setup *s, const char *model);
 /* doctor_layout.c: reorders at the borders of the blocked layout. */

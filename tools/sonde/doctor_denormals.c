@@ -190,7 +190,7 @@ static void judge(findings *f, values *v, size_t many, const turns *t)
         "Python)%s",
         weights ? "; or set weights below 1.2e-38 to 0 in the file" : "");
     text_free(&w.t);
-    found_with(f, slow ? SLOW : NOTE, "denormals", said, evidence.data, remedy);
+    found_with(f, slow ? SONDE_SLOW : SONDE_NOTE, "denormals", said, evidence.data, remedy);
 }
 
 int look_for_denormals(findings *f, const run_setup *s, const char *model)

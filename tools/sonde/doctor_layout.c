@@ -215,10 +215,8 @@ static void judge(findings *f, steps *all, const turns *t)
                                  : text_of("the model's inputs and outputs");
         few_add(&w, name, at->cause_ms / all->run_ms);
         free(name);
-        char *type = at->type && !has_type(all, i, at->type) ? printable(at->type) : NULL;
-        if (type)
-            text_add(&types, "%s%s", types.n ? ", " : "", type);
-        free(type);
+        if (at->type && !has_type(all, i, at->type))
+            text_add(&types, "%s%s", types.n ? ", " : "", at->type);
     }
     text evidence = {.n = 0};
     text_add(&evidence,
@@ -239,7 +237,7 @@ static void judge(findings *f, steps *all, const turns *t)
                       "and the blocked layout is still faster");
     text_free(&types);
     text_free(&w.t);
-    found_with(f, SLOW, "reorders",
+    found_with(f, SONDE_SLOW, "reorders",
                text_of("%zu conversions between blocked and plain layout take %s, %.1f %% of a run",
                        all->reorders, time_text(all->reorder_ms),
                        all->reorder_ms / all->run_ms * 100),

@@ -22,7 +22,7 @@ static bool read_line(const char *path, char *line, int bytes)
 static void look_at_build(findings *f, const sonde_machine_info *m)
 {
     if (*m->build)
-        found(f, SLOW, "build", text_of("this is a slow build of sonde: %s", m->build),
+        found(f, SONDE_SLOW, "build", text_of("this is a slow build of sonde: %s", m->build),
               text_of("%s", ""), "build with 'cmake --preset release'");
 }
 
@@ -32,33 +32,33 @@ static void look_at_cores(findings *f, const sonde_machine_info *m)
         text_of("%d cores online, %d usable, %d threads in use%s", m->cores, m->usable_cores,
                 m->threads, m->quota_cores > 0 ? "" : ", no cgroup quota");
     if (m->threads > m->usable_cores)
-        found(f, SLOW, "cores",
+        found(f, SONDE_SLOW, "cores",
               text_of("there are more threads than cores, so threads wait for each other"),
               evidence,
               "remove -t and SONDE_THREADS, or set them to at most the number of usable cores");
     else if (m->quota_cores > 0 && m->quota_cores < m->cores)
-        found(f, NOTE, "cores",
+        found(f, SONDE_NOTE, "cores",
               text_of("the cgroup's CPU quota allows %.2f of %d cores", m->quota_cores, m->cores),
               evidence, "raise the container's CPU limit to use all cores");
     else if (m->usable_cores < m->cores)
-        found(f, NOTE, "cores",
+        found(f, SONDE_NOTE, "cores",
               text_of("the affinity mask allows %d of %d cores", m->usable_cores, m->cores),
               evidence, "start without taskset or a cpuset to use all cores");
     else
-        found(f, GOOD, "cores", text_of("all %d cores can be used", m->cores), evidence, "");
+        found(f, SONDE_GOOD, "cores", text_of("all %d cores can be used", m->cores), evidence, "");
 }
 
 static void look_at_clock(findings *f)
 {
     char line[64];
     if (!read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", line, sizeof line))
-        found(f, GOOD, "clock", text_of("the system does not show a frequency governor"),
+        found(f, SONDE_GOOD, "clock", text_of("the system does not show a frequency governor"),
               text_of("this is usual in virtual machines, where the host controls the clock"), "");
     else if (strcmp(line, "performance") == 0)
-        found(f, GOOD, "clock", text_of("the frequency governor is 'performance'"),
+        found(f, SONDE_GOOD, "clock", text_of("the frequency governor is 'performance'"),
               text_of("%s", ""), "");
     else
-        found(f, NOTE, "clock",
+        found(f, SONDE_NOTE, "clock",
               text_of(
                   "the frequency governor is '%s', so short runs may run at a low clock frequency",
                   line),
@@ -71,10 +71,10 @@ static void look_at_instructions(findings *f, const sonde_machine_info *m)
         *m->unused ? text_of("this machine has %s; no kernel uses %s yet", m->levels, m->unused)
                    : text_of("this machine has %s", m->levels);
     if (strcmp(m->level, m->found) == 0)
-        found(f, GOOD, "instructions", text_of("the best instruction set, %s, is used", m->level),
-              evidence, "");
+        found(f, SONDE_GOOD, "instructions",
+              text_of("the best instruction set, %s, is used", m->level), evidence, "");
     else
-        found(f, SLOW, "instructions", text_of("only %s is used, not %s", m->level, m->found),
+        found(f, SONDE_SLOW, "instructions", text_of("only %s is used, not %s", m->level, m->found),
               evidence, "remove --cpu and SONDE_CPU");
 }
 
@@ -84,12 +84,12 @@ static void look_at_pages(findings *f)
     if (!read_line("/sys/kernel/mm/transparent_hugepage/enabled", line, sizeof line))
         return;
     if (strstr(line, "[never]"))
-        found(f, NOTE, "pages",
+        found(f, SONDE_NOTE, "pages",
               text_of("huge pages are off, so large weights cause more TLB misses"),
               text_of("transparent_hugepage/enabled is %s", line),
               "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled");
     else
-        found(f, GOOD, "pages", text_of("huge pages are available"),
+        found(f, SONDE_GOOD, "pages", text_of("huge pages are available"),
               text_of("transparent_hugepage/enabled is %s", line), "");
 }
 
@@ -109,7 +109,7 @@ static void look_at_memory(findings *f)
     if (!total)
         return;
     const bool low = left < total / 10;
-    found(f, low ? SLOW : GOOD, "memory",
+    found(f, low ? SONDE_SLOW : SONDE_GOOD, "memory",
           low ? text_of("memory is nearly full, so parts of the model may be read from disk again")
               : text_of("%s of memory are available", bytes_text(left)),
           text_of("%s of %s", bytes_text(left), bytes_text(total)),
@@ -120,10 +120,11 @@ static void look_at_counters(findings *f, sonde_context *context)
 {
     sonde_error err;
     if (sonde_counters_start(context, &err))
-        found(f, NOTE, "counters", text_of("no hardware counters"), text_of("%s", err.message),
+        found(f, SONDE_NOTE, "counters", text_of("no hardware counters"),
+              text_of("%s", err.message),
               "profiles still show times, FLOPs and the system's counters");
     else
-        found(f, GOOD, "counters", text_of("hardware counters are available"),
+        found(f, SONDE_GOOD, "counters", text_of("hardware counters are available"),
               text_of("sonde profile --counters shows them"), "");
     (void)sonde_counters_stop(context, &err);
 }
@@ -149,13 +150,13 @@ static void look_at_noise(findings *f)
                              "at most; load average %s",
                              ms[0], ms[LOOPS * 9 / 10], ms[LOOPS - 1], *load ? load : "unknown");
     if (spread > 0.1)
-        found(f, spread > 0.5 ? SLOW : NOTE, "noise",
+        found(f, spread > 0.5 ? SONDE_SLOW : SONDE_NOTE, "noise",
               text_of("other work disturbs this machine: the time of equal work varies by %.0f %%",
                       spread * 100),
               evidence, "stop other work, or measure longer (--duration) and compare medians");
     else
         found(
-            f, GOOD, "noise",
+            f, SONDE_GOOD, "noise",
             text_of("the machine is quiet: the time of equal work varies by %.1f %%", spread * 100),
             evidence, "");
 }
@@ -172,16 +173,17 @@ static const char *without_peak(const sonde_machine_info *m)
 static void look_at_peaks(findings *f, const sonde_machine_info *m)
 {
     if (!m->measured)
-        found(f, NOTE, "peaks",
+        found(f, SONDE_NOTE, "peaks",
               text_of("the peak performance of this machine has not been measured"),
               text_of("with %d threads and %s", m->threads, m->level),
               "run 'sonde doctor --calibrate'; profiles then show the percentage of the peak");
     else if (without_peak(m))
-        found(f, NOTE, "peaks", text_of("the peak of %s has not been measured", without_peak(m)),
+        found(f, SONDE_NOTE, "peaks",
+              text_of("the peak of %s has not been measured", without_peak(m)),
               text_of("the stored peaks are from an earlier version"),
               "run 'sonde doctor --calibrate'; operators in that type have no percentage without");
     else if (m->all.threads > 1 && m->all.gflops < 0.6 * m->all.threads * m->one.gflops)
-        found(f, NOTE, "peaks",
+        found(f, SONDE_NOTE, "peaks",
               text_of("%d threads reach only %.1f times the FLOP/s of one thread", m->all.threads,
                       m->all.gflops / m->one.gflops),
               text_of("%.1f and %.1f GFLOP/s", m->all.gflops, m->one.gflops),
@@ -189,7 +191,7 @@ static void look_at_peaks(findings *f, const sonde_machine_info *m)
               "--calibrate' again");
 }
 
-int look_at_machine(findings *f, sonde_context *context)
+int look_at_machine(findings *f, sonde_context *context, bool quick)
 {
     sonde_machine_info m = SONDE_INIT(sonde_machine_info);
     sonde_error err;
@@ -202,7 +204,8 @@ int look_at_machine(findings *f, sonde_context *context)
     look_at_pages(f);
     look_at_memory(f);
     look_at_counters(f, context);
-    look_at_noise(f);
+    if (!quick)
+        look_at_noise(f);
     look_at_peaks(f, &m);
     return EXIT_OK;
 }

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two profiles in one page: the verdicts and figures of 'sonde diff', and either profile in the other views.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { seriousFaults } from "./axe.mjs";
+import { showsTime, tableRows } from "./figures.mjs";
+import { launch, open, PHONE } from "./page.mjs";
+import { comparison } from "./profiles.mjs";
+
+let browser, made;
+before(async () => {
+  made = await comparison();
+  browser = await launch();
+});
+after(() => browser?.close());
+
+async function using(options, act) {
+  const o = await open(browser, made.page, options);
+  try {
+    await act(o);
+    assert.deepEqual(o.faults, []);
+  } finally {
+    await o.close();
+  }
+}
+
+test("the comparison says what sonde diff says", () =>
+  using({ hash: "#compare" }, async (o) => {
+    const { total, rows } = made.diff;
+    const stats = await o.page.$$eval("#view .stat", (all) => Object.fromEntries(all.map((s) => [s.lastChild.textContent, s.firstChild.textContent])));
+    showsTime(stats["median before"], made.before.summary.latency_ms.p50 * 1e6, "before");
+    showsTime(stats["median after"], made.after.summary.latency_ms.p50 * 1e6, "after");
+    const said = { slower: /slower/, faster: /faster/, same: /No difference that matters/, unclear: /noise/ }[total.verdict];
+    assert.match(await o.text("#view .verdict"), said);
+    const shown = new Map((await tableRows(o.page, "comparison by op")).map((row) => [row["Type"], row]));
+    assert.equal(shown.size, rows.length);
+    for (const row of rows) {
+      assert.ok(shown.has(row.name), `a row for ${row.name}`);
+      assert.match(shown.get(row.name)["Verdict"], new RegExp(row.verdict), row.name);
+    }
+  }));
+
+test("the comparison is grouped and filtered, and its address keeps that", () =>
+  using({ hash: "#compare" }, async (o) => {
+    await o.page.click(`#view .segments button:text-is("Node")`);
+    const all = await tableRows(o.page, "comparison by node");
+    assert.ok(all.length > 5);
+    const verdict = o.page.locator("#view .counts button").nth(1);
+    const wanted = Number((await verdict.textContent()).match(/(\d+)$/)[1]);
+    await verdict.click();
+    assert.equal((await tableRows(o.page, "comparison by node")).length, wanted);
+    const { hash } = await o.address();
+    await o.goto(`#${hash}`);
+    assert.equal((await tableRows(o.page, "comparison by node")).length, wanted);
+  }));
+
+test("either profile can be looked at", () =>
+  using({}, async (o) => {
+    showsTime(await o.text(".headline b"), made.after.summary.latency_ms.p50 * 1e6, "what is now comes first");
+    await o.page.click(`header button:text-is("before")`);
+    showsTime(await o.text(".headline b"), made.before.summary.latency_ms.p50 * 1e6, "before");
+    assert.equal((await o.address()).params.get("of"), "0");
+    await o.show("operators");
+    assert.equal((await tableRows(o.page, "operators by op")).length, made.before.summary.operators.length);
+  }));
+
+for (const dark of [false, true]) {
+  test(`every view of a comparison renders and is accessible, ${dark ? "dark" : "light"}`, async (t) =>
+    using({ dark }, async (o) => {
+      const views = await o.views();
+      assert.equal(views[1], "compare");
+      for (const view of views) {
+        await t.test(view, async () => {
+          await o.show(view);
+          assert.doesNotMatch(await o.text(), /could not be drawn|undefined|NaN|\[object/);
+          assert.deepEqual(await seriousFaults(o.page), []);
+        });
+      }
+    }));
+}
+
+test("the comparison does not scroll sideways on a phone", () =>
+  using({ hash: "#compare", size: PHONE, touch: true }, async (o) => {
+    const wide = await o.page.evaluate(() => {
+      const main = document.getElementById("view");
+      return { page: document.documentElement.scrollWidth - innerWidth, view: main.scrollWidth - main.clientWidth };
+    });
+    assert.deepEqual(wide, { page: 0, view: 0 });
+  }));

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every view with profiles of five kinds of models: it shows what the profile holds, without an error, a request or a
+// fault that axe-core calls serious, in light and dark and on a phone; and its figures are the profile's.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { seriousFaults } from "./axe.mjs";
+import { csvRows, showsShare, showsTime, tableRows } from "./figures.mjs";
+import { launch, open, PHONE } from "./page.mjs";
+import { MODELS, onnxruntimeProfile, profileOf, pytorchProfile } from "./profiles.mjs";
+
+const VIEWS = ["summary", "timeline", "operators", "graph", "memory", "roofline", "startup", "flame", "what-if"];
+
+let browser;
+before(async () => (browser = await launch()));
+after(() => browser?.close());
+
+/** What each view must hold; more than "nothing went wrong". */
+const CONTENT = {
+  async summary(o, { summary }) {
+    const text = await o.text();
+    assert.match(text, /Where the time goes/);
+    assert.ok(text.includes(summary.operators.find((row) => !row.name.startsWith("[")).name), "the operator that takes most");
+    assert.ok((await o.page.$$("#view svg")).length >= 3, "pictures");
+  },
+  async timeline(o) {
+    assert.match(await o.page.getAttribute("#view canvas", "aria-label"), /Timeline of \d+ thread/);
+    assert.ok((await o.colours()) > 8, "lanes are drawn");
+  },
+  async operators(o, { summary }) {
+    assert.equal((await tableRows(o.page, "operators by op")).length, summary.operators.length);
+  },
+  async graph(o) {
+    assert.match(await o.page.getAttribute("#view canvas", "aria-label"), /Graph of [\d\u202f]+ steps?/);
+    assert.ok((await o.colours()) > 8, "boxes are drawn");
+  },
+  async memory(o) {
+    assert.match(await o.text(), /\d\u202f(B|KiB|MiB)/);
+    assert.ok((await o.colours()) > 3, "rectangles are drawn");
+  },
+  async roofline(o) {
+    const points = await o.page.$$("#view svg .pick");
+    assert.ok(points.length || /sonde doctor --calibrate/.test(await o.text()), "points, or how to get the peaks");
+  },
+  async startup(o) {
+    assert.match(await o.text(), /to the first result/);
+    assert.ok((await tableRows(o.page, "start-up")).length > 1);
+  },
+  async flame(o, { summary }) {
+    const label = await o.page.getAttribute("#view canvas", "aria-label");
+    assert.match(label, new RegExp(`mean of ${summary.iterations} runs`));
+    assert.ok((await o.colours()) > 5, "frames are drawn");
+  },
+  async "what-if"(o) {
+    assert.ok(await o.page.$("#view input[type=range], #view input[type=number]"), "an assumption can be made");
+  },
+};
+
+for (const kind of Object.keys(MODELS)) {
+  describe(`the profile of a model: ${kind}`, () => {
+    let profile;
+    before(async () => (profile = await profileOf(kind)));
+
+    for (const dark of [false, true]) {
+      test(`every view renders and is accessible, ${dark ? "dark" : "light"}`, async (t) => {
+        const o = await open(browser, profile.page, { dark });
+        try {
+          assert.deepEqual(await o.views(), VIEWS);
+          for (const view of VIEWS) {
+            await t.test(view, async () => {
+              await o.show(view);
+              assert.doesNotMatch(await o.text(), /could not be drawn|undefined|NaN|\[object/);
+              await CONTENT[view](o, profile);
+              assert.deepEqual(await seriousFaults(o.page), []);
+              assert.deepEqual(o.takeFaults(), []);
+            });
+          }
+        } finally {
+          await o.close();
+        }
+      });
+    }
+
+    test("no view scrolls sideways on a phone", async (t) => {
+      const o = await open(browser, profile.page, { size: PHONE, touch: true });
+      try {
+        for (const view of VIEWS) {
+          await t.test(view, async () => {
+            await o.show(view);
+            const wide = await o.page.evaluate(() => {
+              const main = document.getElementById("view");
+              return { page: document.documentElement.scrollWidth - innerWidth, view: main.scrollWidth - main.clientWidth };
+            });
+            assert.deepEqual(wide, { page: 0, view: 0 });
+          });
+        }
+        assert.deepEqual(o.faults, []);
+      } finally {
+        await o.close();
+      }
+    });
+
+    test("the figures on the page are those of the profile", async () => {
+      const { summary } = profile;
+      const o = await open(browser, profile.page);
+      try {
+        const ns = (key) => summary.latency_ms[key] * 1e6;
+        showsTime(await o.text(".headline b"), ns("p50"), "the median in the heading");
+        const stats = await o.page.$$eval("#view .stat", (all) => Object.fromEntries(all.map((s) => [s.lastChild.textContent, s.firstChild.textContent])));
+        showsTime(stats["median latency"], ns("p50"), "median");
+        showsTime(stats["mean"], ns("mean"), "mean");
+        showsTime(stats["p99"], ns("p99"), "p99");
+        const [fastest, slowest] = stats["fastest … slowest"].split(" … ");
+        showsTime(fastest, ns("min"), "fastest");
+        showsTime(slowest, ns("max"), "slowest");
+        assert.equal(stats["measured runs"], String(summary.iterations));
+
+        await o.show("operators");
+        const rows = new Map((await tableRows(o.page, "operators by op")).map((row) => [row["Type"], row]));
+        for (const row of summary.operators) {
+          const shown = rows.get(row.name);
+          assert.ok(shown, `a row for ${row.name}`);
+          showsTime(shown["Time per run"], row.mean_ms * 1e6, row.name);
+          showsShare(shown["Share"], row.share, `share of ${row.name}`);
+          if (row.calls > 0) assert.equal(Number(shown["Calls"].replace(/\u202f/g, "")), Number.isInteger(row.calls) ? row.calls : Number(row.calls.toPrecision(3)), `calls of ${row.name}`);
+        }
+        const sums = await o.page.$$eval(".sums b", (all) => all.map((b) => b.textContent));
+        showsTime(sums[0], summary.operators.reduce((sum, row) => sum + row.mean_ms * 1e6, 0), "the sum of the rows");
+        showsTime(sums[1], ns("mean"), "the mean beside it");
+
+        for (const [title, by, key] of [["Node", "node", "nodes"], ["Shape", "shape", "shapes"], ["Kernel", "kernel", "kernels"]]) {
+          await o.page.click(`#view .segments button:text-is("${title}")`);
+          const shown = (await tableRows(o.page, `operators by ${by}`)).filter((row) => !Object.values(row)[0].startsWith?.("["));
+          const wanted = summary[key].map((row) => row.mean_ms * 1e6).sort((a, b) => b - a);
+          assert.equal(shown.length, wanted.length, `rows by ${by}`);
+          shown.forEach((row, i) => showsTime(row["Time per run"], wanted[i], `row ${i} by ${by}`));
+        }
+        assert.deepEqual(o.faults, []);
+      } finally {
+        await o.close();
+      }
+    });
+
+    test("the table saved as CSV holds the profile's numbers", async () => {
+      const o = await open(browser, profile.page, { hash: "#operators" });
+      try {
+        const { name, bytes } = await o.download(o.page.locator("#view button", { hasText: "CSV" }));
+        assert.match(name, /\.csv$/);
+        const [titles, ...rows] = csvRows(bytes.toString("utf8"));
+        const [type, time] = [titles.indexOf("Type"), titles.indexOf("Time per run")];
+        assert.equal(rows.length, profile.summary.operators.length);
+        for (const wanted of profile.summary.operators) {
+          const row = rows.find((r) => r[type] === wanted.name);
+          assert.ok(row, `a line for ${wanted.name}`);
+          assert.ok(Math.abs(Number(row[time]) - wanted.mean_ms * 1e6) <= 1, `${wanted.name}: ${row[time]} ns, not ${wanted.mean_ms * 1e6}`);
+        }
+      } finally {
+        await o.close();
+      }
+    });
+  });
+}
+
+for (const [program, make, op] of [["ONNX Runtime", onnxruntimeProfile, "Conv"], ["PyTorch", pytorchProfile, "aten::mm"]]) {
+  test(`a profile of ${program} opens in the same page`, async (t) => {
+    const profile = await make();
+    const o = await open(browser, profile.page);
+    try {
+      for (const view of await o.views()) {
+        await t.test(view, async () => {
+          await o.show(view);
+          assert.doesNotMatch(await o.text(), /could not be drawn|undefined|NaN|\[object/);
+          assert.deepEqual(await seriousFaults(o.page), []);
+        });
+      }
+      showsTime(await o.text(".headline b"), profile.summary.latency_ms.p50 * 1e6);
+      await o.show("operators");
+      const rows = await tableRows(o.page, "operators by op");
+      const wanted = profile.summary.operators.find((row) => row.name === op);
+      showsTime(rows.find((row) => row["Type"] === op)["Time per run"], wanted.mean_ms * 1e6, op);
+      assert.deepEqual(o.faults, []);
+    } finally {
+      await o.close();
+    }
+  });
+}
+
+test("forward, backward and optimiser of a training step are to be seen", async () => {
+  const o = await open(browser, (await pytorchProfile()).page, { hash: "#timeline" });
+  try {
+    await o.page.click(`#view button:text-is("All")`);
+    await o.settle();
+    const { bytes } = await o.download(o.page.locator("#view button", { hasText: "SVG" }));
+    const svg = bytes.toString("utf8");
+    for (const scope of ["forward", "backward", "optimizer"]) assert.ok(svg.includes(`>${scope}`), `the scope ${scope} has its box`);
+  } finally {
+    await o.close();
+  }
+});

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run that goes on: asks the program that serves this page for what is there by now, until the run has ended. The
+// request carries the token of the page's own address.
+import { decode, inflate } from "./decode";
+import type { Page } from "./state";
+
+const PAUSE = 1000; // ms between the end of one answer and the next question
+
+export function live(page: Page): void {
+  let version = "";
+  const ask = async (): Promise<void> => {
+    let pause = PAUSE;
+    try {
+      const answer = await fetch(`data${location.search}`, { headers: version ? { "If-None-Match": version } : {}, cache: "no-store" });
+      if (answer.status === 200) {
+        version = answer.headers.get("ETag") ?? "";
+        const ended = answer.headers.get("X-Sonde-Ended") === "1";
+        const profile = decode(await inflate(new Uint8Array(await answer.arrayBuffer())));
+        profile.title = page.data.profiles[0].title;
+        page.replace({ profiles: [profile], comparison: null, live: !ended });
+        if (ended) return;
+      } else if (answer.status !== 304) return;
+    } catch {
+      pause = 5 * PAUSE; // the program has ended, or the machine sleeps
+      page.data.live = false;
+    }
+    setTimeout(() => void ask(), pause);
+  };
+  setTimeout(() => void ask(), PAUSE);
+}

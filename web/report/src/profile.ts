@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// A profile as the page reads it: the JSON of docs/profile-format.md with the same names, and its columns as typed
+// arrays. Times are nanoseconds since the start of the profile.
+
+export const SCHEMA = "sonde.page/1";
+
+export const CATEGORIES = ["model", "iteration", "operator", "executor", "memory", "thread", "user", "device"] as const;
+export const enum Cat {
+  Model,
+  Iteration,
+  Operator,
+  Executor,
+  Memory,
+  Thread,
+  User,
+  Device,
+}
+
+export interface Tensor {
+  name: string;
+  dtype: string; // "" when absent
+  dims: number[] | null; // null: not a tensor, or absent; below 0: not known
+  text?: string; // of what is no tensor: "seq(f32[?])"
+  constant?: boolean; // a weight
+  zeros?: number; // 0…1 of a weight's elements
+}
+
+export interface Origin {
+  name: string;
+  op: string;
+}
+
+export interface HardwareCounts {
+  calls: number;
+  cycles: number;
+  instructions: number;
+  cache_misses: number;
+  branch_misses: number;
+}
+
+/** One step of one binding: what runs as a whole, and the nodes of the model it stands for. */
+export interface Step {
+  table: number;
+  index: number;
+  op: string;
+  name: string;
+  post_op: string;
+  origins: Origin[];
+  inputs: Tensor[];
+  outputs: Tensor[];
+  kernel: string;
+  attributes: string;
+  flops: number;
+  bytes: number;
+  arithmetic: string; // "f32", "bf16_tiles"; "" when there is none
+  bind_ns: number;
+  hw?: HardwareCounts;
+  folded?: boolean; // never executed
+  dynamic?: boolean;
+  control?: boolean; // its time contains that of its bodies
+  rows: [op: number, node: number, shape: number, kernel: number]; // its row of each table; -1: none
+}
+
+/** A row of the timing table; figures are means per run. */
+export interface Row {
+  name: string;
+  op: string;
+  kernel: string;
+  node: string; // an example; rows by node: all of them, comma-separated
+  calls: number;
+  mean_ns: number;
+  share: number; // 0…1 of the wall time
+  call_mean_ns: number;
+  call_p50_ns: number;
+  call_p99_ns: number;
+  flops: number;
+  bytes: number;
+  roofline: number | null; // 0…1 of the nearest peak
+  bound: string; // that peak: "compute", "l2", "l3", "memory"
+  arithmetic: string;
+  hw?: HardwareCounts;
+  step: number; // the first one; -1: none
+  bracket?: boolean; // time that belongs to no operator
+}
+export type RowKey = "op" | "node" | "shape" | "kernel";
+export const ROW_KEYS: readonly RowKey[] = ["op", "node", "shape", "kernel"];
+
+export interface Stats {
+  count: number;
+  min: number;
+  max: number;
+  mean: number;
+  stddev: number;
+  p50: number;
+  p90: number;
+  p95: number;
+  p97: number;
+  p99: number;
+  p999: number;
+}
+
+export interface Life {
+  table: number;
+  first: number; // index of the step that makes it
+  last: number; // and of the last one that reads it
+  name: string;
+  offset: number;
+  bytes: number;
+  place: "arena" | "output" | "workspace" | "dynamic";
+}
+
+export interface Finding {
+  severity: "good" | "note" | "slow";
+  topic: string;
+  finding: string;
+  evidence: string;
+  remedy: string;
+}
+
+export interface Scenario {
+  name: string; // "sparse90+int8"
+  ns: number; // a run, as predicted or measured
+  speedup: number;
+  note: string;
+}
+
+export interface Thread {
+  id: number;
+  os_tid: number;
+  name: string;
+}
+
+/** What stands in the JSON. */
+export interface Header {
+  schema: string;
+  sonde: string; // the version that wrote the profile; of others "ONNX Runtime"
+  model: string;
+  level: number;
+  pid: number;
+  start_unix_ms: number;
+  record_ns: number | null; // what recording one step cost
+  dropped: number;
+  note: string;
+  machine: {
+    cpu: string;
+    cpu_level: string;
+    cores: number;
+    threads: number;
+    precision: string;
+    peak_gops: Record<string, number>;
+    peak_gbps: number;
+    caches: { bytes: number; gbps: number }[];
+  };
+  memory: Record<string, number>;
+  usage: { cpu_ns: number; minor_faults: number; major_faults: number; voluntary: number; involuntary: number } | null;
+  counters_note: string;
+  summary: {
+    iterations: number;
+    warmups: number;
+    instances: number;
+    runs_per_s: number;
+    ops: number;
+    cost_ns: number | null;
+    wall: Stats;
+  };
+  rows: Record<RowKey, Row[]>;
+  steps: Step[];
+  threads: Thread[];
+  lives: Life[];
+  findings: Finding[];
+  what_if: Scenario[];
+  strings: string[];
+  counts: { spans: number; counters: number; runs: number };
+}
+
+/** Spans in the order of their start, a parent before its children; one array per field. */
+export interface Spans {
+  n: number;
+  start: Float64Array;
+  duration: Float64Array;
+  category: Uint8Array;
+  thread: Uint32Array;
+  step: Int32Array; // -1: none
+  run: Uint32Array; // 0: none
+  iteration: Uint32Array;
+  instance: Uint32Array;
+  flags: Uint8Array; // 1: warm-up, 2: its run bound the shapes
+  name: Uint32Array; // into strings
+  text: Uint32Array; // what came with a scope
+  label: Uint32Array; // a scope's own category; "": none
+  parent: Int32Array; // position; -1: none
+}
+export const WARMUP = 1;
+export const BOUND = 2;
+
+export interface Counters {
+  n: number;
+  at: Float64Array;
+  name: Uint32Array;
+  step: Int32Array;
+  value: Float64Array;
+}
+
+export interface Runs {
+  n: number;
+  span: Uint32Array; // position of the iteration's span
+  wall: Float64Array; // without the recorder's cost
+}
+
+export interface Profile extends Header {
+  title: string; // "before", "after" where there are two, else the model's name
+  spans: Spans;
+  counters: Counters;
+  runs: Runs;
+  end: number; // where the last span ends
+}
+
+/** A row of a comparison: sonde diff's own arithmetic. */
+export interface Change {
+  name: string;
+  op: string;
+  node: string;
+  old_ns: number;
+  new_ns: number;
+  old_share: number;
+  new_share: number;
+  old_calls: number;
+  new_calls: number;
+  old_median_ns: number;
+  new_median_ns: number;
+  ratio: number;
+  low: number | null;
+  high: number | null;
+  p: number;
+  verdict: "same" | "faster" | "slower" | "unclear" | "new" | "gone";
+}
+export interface Comparison {
+  schema: string;
+  old: string;
+  new: string;
+  total: Change;
+  rows: Record<"op" | "node" | "shape", Change[]>;
+}
+
+export interface PageData {
+  profiles: Profile[]; // one, or two that are compared
+  comparison: Comparison | null;
+  live: boolean; // the file is still being written
+}
+
+export const spanName = (p: Profile, i: number): string => p.strings[p.spans.name[i]];
+export const spanCategory = (p: Profile, i: number): string =>
+  p.strings[p.spans.label[i]] || CATEGORIES[p.spans.category[i]];
+export const isWarmup = (p: Profile, i: number): boolean => (p.spans.flags[i] & WARMUP) !== 0;
+
+/** What a step is called: its own operator and those fused behind it. */
+export const stepTitle = (s: Step): string => (s.post_op ? `${s.op}+${s.post_op}` : s.op);
+/** The nodes of the model behind a step; a step of a file that tells none is its own. */
+export const stepNodes = (s: Step): Origin[] => (s.origins.length ? s.origins : [{ name: s.name, op: s.op }]);
+export const stepNode = (s: Step): string => s.name || stepTitle(s);
+
+/** "1×3×224×224 f32" */
+export function tensorText(t: Tensor): string {
+  if (t.text) return t.text;
+  if (!t.dims) return t.name ? "?" : "none";
+  const dims = t.dims.length ? t.dims.map((d) => (d < 0 ? "?" : String(d))).join("×") : "scalar";
+  return t.dtype ? `${dims} ${t.dtype}` : dims;
+}
