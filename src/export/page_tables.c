@@ -120,6 +120,8 @@ static void put_tensor(sn_writer *w, const sn_prof_tensor *t)
     key_true(w, &first, "constant", t->constant);
     if (t->zeros >= 0)
         sn_put_key_number(w, &first, "zeros", t->zeros);
+    if (t->value)
+        sn_put_key_number(w, &first, "value", t->value);
     sn_put(w, "}");
 }
 

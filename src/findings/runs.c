@@ -128,6 +128,18 @@ void sn_check_drift(sn_case *c)
     sn_prof_runs_free(&runs);
 }
 
+/* Warm-up runs are in no figure; a first run that is measured is in all of them. */
+static const char *first_run_remedy(const sn_profile *p, bool warmup)
+{
+    if (warmup)
+        return "run the model once before time counts; where processes start often, a weights "
+               "cache (--weights-cache) keeps packed weights for the next one";
+    return sn_is_foreign(p) ? "leave it out of the figures: run the model a few times before "
+                              "recording starts"
+                            : "leave it out of the figures with warm-up runs (-w), and run the "
+                              "model once before time counts";
+}
+
 /* The first one finds caches cold, memory untouched and shapes unbound. */
 void sn_check_first_run(sn_case *c)
 {
@@ -147,11 +159,7 @@ void sn_check_first_run(sn_case *c)
                  SN_SAY(c, "the first run takes %.1f times the median", ns / median),
                  SN_SAY(c, "%s, later runs %s%s", sn_say_time(c, ns), sn_say_time(c, median),
                         first->warmup ? "" : "; it is among the measured runs"),
-                 first->warmup
-                     ? "run the model once before time counts; where processes start often, a "
-                       "weights cache (--weights-cache) keeps packed weights for the next one"
-                     : "leave it out of the figures with warm-up runs (-w), and run the model once "
-                       "before time counts");
+                 first_run_remedy(p, first->warmup));
     sn_prof_runs_free(&runs);
 }
 

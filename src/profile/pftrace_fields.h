@@ -109,7 +109,8 @@ enum {
     SN_PF_TENSOR_DIMS = 3, /* packed; there for every tensor, scalars too */
     SN_PF_TENSOR_TEXT = 4,
     SN_PF_TENSOR_CONSTANT = 5,
-    SN_PF_TENSOR_ZEROS = 6
+    SN_PF_TENSOR_ZEROS = 6,
+    SN_PF_TENSOR_VALUE = 7
 };
 
 enum {

@@ -32,6 +32,8 @@ typedef struct sn_prof_tensor { /* an input or output of a step as bound */
     const char *text;    /* "seq(f32[?])" when not a tensor, else NULL; never "" */
     bool constant;       /* a weight */
     double zeros;        /* of a weight: the share of elements that are 0; -1: not counted */
+    uint32_t value;      /* equal numbers of one binding are the same memory, whatever the names
+                            and shapes; 0: not known */
 } sn_prof_tensor;
 
 typedef struct sn_prof_origin {

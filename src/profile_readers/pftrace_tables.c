@@ -207,6 +207,9 @@ static sn_prof_tensor read_tensor(sn_pf_reader *r, sn_wire w)
             x.zeros = sn_pf_real(f.num);
             x.zeros = x.zeros >= 0 && x.zeros <= 1 ? x.zeros : -1;
             break;
+        case SN_INT(SN_PF_TENSOR_VALUE):
+            x.value = f.num <= UINT32_MAX ? (uint32_t)f.num : 0;
+            break;
         default:
             break;
         }

@@ -24,13 +24,15 @@ static const sn_fact *input_fact(const sn_binding *b, const sn_step *step, uint3
 }
 
 /* False: out of memory. */
-static bool tensor_row(const sn_value *v, const char *name, const sn_fact *fact, const sn_graph *g,
-                       sn_arena *arena, sn_prof_tensor *row)
+static bool tensor_row(const sn_binding *b, const sn_value *v, const char *name,
+                       const sn_fact *fact, sn_arena *arena, sn_prof_tensor *row)
 {
+    const sn_graph *g = b->program->graph;
     *row = (sn_prof_tensor){.name = "", .dtype = "", .rank = -1, .zeros = -1};
     if (!v)
         return true;
     const sn_type *t = &fact->type;
+    row->value = sn_value_is_const(v) ? 0 : b->root[v->id] + 1;
     row->name = sn_arena_strdup(arena, name);
     if (t->kind == SN_KIND_TENSOR)
         row->dtype = sn_dtype_name(stored_dtype(fact));
@@ -54,7 +56,6 @@ static bool tensor_row(const sn_value *v, const char *name, const sn_fact *fact,
 static bool tensor_rows(const sn_binding *b, const sn_node *node, sn_arena *arena,
                         sn_prof_step *row)
 {
-    const sn_graph *g = b->program->graph;
     const sn_step *step = &b->steps[row->index];
     sn_prof_tensor *in = SN_NEW_N(arena, sn_prof_tensor, node->n_in + 1);
     sn_prof_tensor *out = SN_NEW_N(arena, sn_prof_tensor, node->n_out + 1);
@@ -63,7 +64,7 @@ static bool tensor_rows(const sn_binding *b, const sn_node *node, sn_arena *aren
     for (uint32_t i = 0; i < node->n_in; i++) {
         const sn_value *v = node->in[i].value;
         const char *name = v ? sn_edge_shown(&node->in[i]) : "";
-        if (!tensor_row(v, name, v ? input_fact(b, step, i, v) : NULL, g, arena, &in[i]))
+        if (!tensor_row(b, v, name, v ? input_fact(b, step, i, v) : NULL, arena, &in[i]))
             return false;
         in[i].constant = v && sn_value_is_const(v);
         if (in[i].constant && i > 0 && in[i].rank >= 2)
@@ -72,7 +73,7 @@ static bool tensor_rows(const sn_binding *b, const sn_node *node, sn_arena *aren
     for (uint32_t i = 0; i < node->n_out; i++) {
         const sn_value *v = node->out[i];
         const char *name = v ? sn_value_shown(v) : "";
-        if (!tensor_row(v, name, v ? &b->facts[v->id] : NULL, g, arena, &out[i]))
+        if (!tensor_row(b, v, name, v ? &b->facts[v->id] : NULL, arena, &out[i]))
             return false;
     }
     row->inputs = in;

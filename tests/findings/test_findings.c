@@ -141,10 +141,13 @@ TEST(remedies_for_another_programs_profile_do_not_name_options_of_sonde)
     made x;
     begin(&x);
     x.p->record_ns = NAN;
-    add_run(&x, 10 * MS, syn_step(x.p, "Relu", "r", "", ""), 9 * MS, false);
+    const uint32_t step = syn_step(x.p, "Relu", "r", "", "");
+    for (int k = 0; k < 6; k++)
+        add_run(&x, k ? 10 * MS : 80 * MS, step, 9 * MS, false);
     CHECK(look(&x));
     CHECK_NONE(&x, "roofline");
-    CHECK(!strstr(get(&x, "fusion")->remedy, "--no-optimize"));
+    CHECK(get(&x, "fusion") && !strstr(get(&x, "fusion")->remedy, "--no-optimize"));
+    CHECK(get(&x, "first run") && !strstr(get(&x, "first run")->remedy, "-w"));
     CHECK_EQ(end(&x), 0);
 }
 

@@ -15,6 +15,7 @@ from patience import PATIENCE
 
 PROGRAM = os.environ.get("SONDE_PROGRAM")
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
+NEW = 'new & "newer" <b>.pftrace'  # names are text, whatever they hold
 BLOCK = re.compile(r'<script type="application/x-sonde-(profile|comparison)" title="([^"]*)">([^<]*)</script>')
 
 
@@ -25,16 +26,13 @@ def sonde(folder, *arguments):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("diff")
-    for name, threads in (("old.pftrace", "1"), ("new & \"newer\" <b>.pftrace", "2")):
+    for name, threads in (("old.pftrace", "1"), (NEW, "2")):
         done = sonde(folder, "profile", "zoo:tiny_cnn", "-q", "-n", "20", "-t", threads, "-o", name)
         assert done.returncode == 0, done.stderr
     done = sonde(folder, "report", "old.pftrace", "-q", "-o", "page.html")
     if "no report page" in done.stderr:
         pytest.skip("this build has no report page")
     return folder
-
-
-NEW = "new & \"newer\" <b>.pftrace"
 
 
 def test_the_page_has_both_profiles_and_the_comparison_of_the_json(folder):
@@ -51,9 +49,8 @@ def test_the_page_has_both_profiles_and_the_comparison_of_the_json(folder):
     assert compared["total"]["verdict"] == told["total"]["verdict"]
     assert compared["total"]["ratio"] == pytest.approx(told["total"]["ratio"])
     assert {row["name"] for row in compared["rows"]["op"]} == {row["name"] for row in told["rows"]}
-    for (_, _, data), threads in zip(blocks[::2], (1, 2)):
-        head = json.loads(data[:data.index(b"\n")])
-        assert head["summary"]["iterations"] == 20
+    for _, _, data in blocks[::2]:
+        assert json.loads(data[:data.index(b"\n")])["summary"]["iterations"] == 20
 
 
 def test_other_suffixes_are_refused_before_anything_is_read(folder):
@@ -69,6 +66,22 @@ def test_the_table_stays_as_it_is(folder):
     assert paged.stdout == plain.stdout and (folder / "z.html").exists()
 
 
-def test_a_page_is_written_also_where_a_limit_fails(folder):
-    done = sonde(folder, "diff", "old.pftrace", "old.pftrace", "-q", "--fail-above", "0", "-o", "same.html")
-    assert done.returncode == 0 and (folder / "same.html").exists()
+def onnxruntime_profile(conv_us):
+    """A profile of ONNX Runtime's form with known times."""
+    event = {"pid": 7, "tid": 9, "ph": "X"}
+    events = []
+    for i in range(40):
+        took = conv_us + i * 7 % 5
+        events.append({**event, "cat": "Node", "ts": 100000 * i + 10, "dur": took, "name": "conv1_kernel_time",
+                       "args": {"op_name": "Conv"}})
+        events.append({**event, "cat": "Session", "ts": 100000 * i, "dur": took + 100, "name": "model_run", "args": {}})
+    return json.dumps(events)
+
+
+def test_a_page_is_written_also_when_a_limit_is_exceeded(folder):
+    (folder / "old.json").write_text(onnxruntime_profile(4000))
+    (folder / "new.json").write_text(onnxruntime_profile(5000))
+    done = sonde(folder, "diff", "old.json", "new.json", "-q", "--fail-above", "10", "-o", "slower.html")
+    assert done.returncode == 3 and "is slower by" in done.stderr
+    compared = [data for kind, _, data in BLOCK.findall((folder / "slower.html").read_text()) if kind == "comparison"]
+    assert json.loads(gzip.decompress(base64.b64decode(compared[0])))["total"]["verdict"] == "slower"

@@ -7,7 +7,7 @@ import { pathToFileURL } from "node:url";
 
 export const DESKTOP = { width: 1440, height: 900 };
 export const PHONE = { width: 390, height: 844 };
-const PATIENCE = 120_000; // ms; only against waiting for ever
+const PATIENCE = 60_000; // ms; only against waiting for ever
 
 /** The browser's path; null: there is none. */
 export function findChromium() {
@@ -108,7 +108,9 @@ export class Opened {
   /** A number that changes with anything seen in the view: text, attributes, pixels of canvases. */
   picture() {
     return this.page.evaluate(async () => {
-      for (let i = 0; i < 3; i++) await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 10)));
+      const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 10)));
+      for (let i = 0; i < 3; i++) await frame();
+      while (document.querySelector("#view .graph-busy:not([hidden])")) await frame(); // a worker computes
       const main = document.getElementById("view");
       let hash = 0;
       const add = (v) => (hash = (Math.imul(hash, 31) + v) | 0);

@@ -46,8 +46,8 @@ typedef struct turns {
 int take_turns(const run_setup *first, const run_setup *second, const char *model, turns *t);
 bool second_is_faster(const turns *t); /* by 3 % or more, and in most of the pairs */
 
-/* doctor_machine.c. A quick look leaves out how even the times of equal work are, which takes a
- * third of a second. */
+/* doctor_machine.c. A quick look leaves out how even the times of equal work are, which takes 0.15
+ * s and more. */
 int look_at_machine(findings *f, sonde_context *context, bool quick);
 /* doctor_model.c: runs the model for a while. */
 int look_at_model(findings *f, const run_setup *s, const char *model);

@@ -5,13 +5,16 @@ import { decode, inflate } from "./decode";
 import type { Page } from "./state";
 
 const PAUSE = 1000; // ms between the end of one answer and the next question
+const TRIES = 12; // without an answer: the program has ended
 
 export function live(page: Page): void {
   let version = "";
+  let silent = 0;
   const ask = async (): Promise<void> => {
     let pause = PAUSE;
     try {
       const answer = await fetch(`data${location.search}`, { headers: version ? { "If-None-Match": version } : {}, cache: "no-store" });
+      silent = 0;
       if (answer.status === 200) {
         version = answer.headers.get("ETag") ?? "";
         const ended = answer.headers.get("X-Sonde-Ended") === "1";
@@ -21,8 +24,8 @@ export function live(page: Page): void {
         if (ended) return;
       } else if (answer.status !== 304) return;
     } catch {
-      pause = 5 * PAUSE; // the program has ended, or the machine sleeps
-      page.data.live = false;
+      if (++silent === TRIES) return page.replace({ ...page.data, profiles: [...page.data.profiles], live: false });
+      pause = 5 * PAUSE; // the machine may sleep
     }
     setTimeout(() => void ask(), pause);
   };

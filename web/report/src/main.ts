@@ -2,7 +2,7 @@
 // The frame of the page: reads the profile that stands in the file, and keeps menu, view, details and keys together.
 import { bytesOf, decode, inflate } from "./decode";
 import { showDetails } from "./details";
-import { append, button, clear, empty, h, tooltip } from "./dom";
+import { append, button, clear, empty, h, perFrame, tooltip } from "./dom";
 import * as f from "./format";
 import { live } from "./live";
 import type { Comparison, PageData } from "./profile";
@@ -75,7 +75,7 @@ class Shell {
     clear(app);
     app.append(h("div", { class: "frame" }, this.top, this.tabs, this.main, this.panel), this.said);
     page.on((why) => (why === "selection" ? this.selected() : why === "view" ? this.show() : undefined));
-    new ResizeObserver(() => this.opened.resized?.()).observe(this.main);
+    new ResizeObserver(perFrame(() => this.opened.resized?.())).observe(this.main);
     addEventListener("keydown", (e) => this.key(e));
     addEventListener("beforeprint", () => this.opened.resized?.());
     page.read();

@@ -23,6 +23,7 @@ export interface Tensor {
   text?: string; // of what is no tensor: "seq(f32[?])"
   constant?: boolean; // a weight
   zeros?: number; // 0…1 of a weight's elements
+  value?: number; // equal in one table: the same memory, whatever the name
 }
 
 export interface Origin {

@@ -257,31 +257,36 @@ function addPills(kind: "input" | "output", ends: Ends, boxes: Box[], links: Lin
   }
 }
 
+/** What a tensor is known by: its memory, since a view of it has another name. */
+const keyOf = (t: Tensor): string => (t.value ? `#${t.value}` : t.name);
+
 export function modelOf(p: Profile, info: TableInfo, root: Group, options: Options): Model {
   const boxOf = new Int32Array(p.steps.length).fill(-1);
   const boxes = boxesOf(p, root, options, boxOf);
   const links = new Links(3 * boxes.length + 2 * PILLS + 1);
   const makers = new Map<string, number>(); // who makes a tensor in the end
-  for (const i of info.steps) for (const t of p.steps[i].outputs) if (t.name) makers.set(t.name, i);
+  for (const i of info.steps) for (const t of p.steps[i].outputs) if (keyOf(t)) makers.set(keyOf(t), i);
   const sofar = new Map<string, number>();
   const read = new Set<string>();
   const inputs: Ends = new Map();
   const outputs: Ends = new Map();
   for (const i of info.steps) {
     for (const t of p.steps[i].inputs) {
-      if (!t.name || t.constant) continue;
-      read.add(t.name);
-      const maker = sofar.get(t.name) ?? makers.get(t.name);
+      const key = keyOf(t);
+      if (!key || t.constant) continue;
+      read.add(key);
+      const maker = sofar.get(key) ?? makers.get(key);
       if (boxOf[i] < 0) continue;
       if (maker === undefined) meet(inputs, t, boxOf[i]);
-      else if (boxOf[maker] >= 0) links.add(boxOf[maker], boxOf[i], p.steps[maker].outputs.find((o) => o.name === t.name) ?? t);
+      else if (boxOf[maker] >= 0) links.add(boxOf[maker], boxOf[i], t);
     }
-    for (const t of p.steps[i].outputs) if (t.name) sofar.set(t.name, i);
+    for (const t of p.steps[i].outputs) if (keyOf(t)) sofar.set(keyOf(t), i);
   }
   const handed = new Set(p.lives.filter((l) => l.table === info.table && l.place === "output").map((l) => l.name));
   for (const i of info.steps) {
-    if (boxOf[i] < 0) continue;
-    for (const t of p.steps[i].outputs) if (t.name && (!read.has(t.name) || handed.has(t.name))) meet(outputs, t, boxOf[i]);
+    for (const t of p.steps[i].outputs) {
+      if (boxOf[i] >= 0 && t.name && (!read.has(keyOf(t)) || handed.has(t.name))) meet(outputs, t, boxOf[i]);
+    }
   }
   addPills("input", inputs, boxes, links);
   addPills("output", outputs, boxes, links);

@@ -20,8 +20,8 @@ function readersOf(p: Profile): Map<string, number[]> {
   for (let k = 0; k < p.steps.length; k++) {
     const step = p.steps[k];
     for (const t of step.inputs) {
-      if (!t.name || t.constant) continue;
-      const key = `${step.table}\n${t.name}`;
+      if (!(t.name || t.value) || t.constant) continue;
+      const key = `${step.table}\n${t.value ?? t.name}`;
       const list = made.get(key);
       if (list) list.push(k);
       else made.set(key, [k]);
@@ -35,7 +35,7 @@ export function consumers(p: Profile, index: number): Set<number> {
   const step = p.steps[index];
   const found = new Set<number>();
   for (const t of step?.outputs ?? []) {
-    for (const k of t.name ? (readersOf(p).get(`${step.table}\n${t.name}`) ?? []) : []) if (k !== index) found.add(k);
+    for (const k of t.name || t.value ? (readersOf(p).get(`${step.table}\n${t.value ?? t.name}`) ?? []) : []) if (k !== index) found.add(k);
   }
   return found;
 }
