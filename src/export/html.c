@@ -63,7 +63,8 @@ static sonde_status put_profiles(const sn_profile *p, const sn_export_options *o
 {
     if (opt->before) {
         const sn_export_options none = {0}; /* findings are of what is now */
-        SN_TRY(put_block(sn_page_data, "profile", opt->before_title, opt->before, &none, sink, err));
+        SN_TRY(
+            put_block(sn_page_data, "profile", opt->before_title, opt->before, &none, sink, err));
         SN_TRY(put_block(compare, "comparison", "", p, opt, sink, err));
     }
     return put_block(sn_page_data, "profile", opt->title, p, opt, sink, err);
@@ -95,9 +96,10 @@ static sonde_status write_page(const sn_profile *p, const sn_export_options *opt
     const char *end = sn_report_page + sn_report_page_bytes;
     const char *at = sn_report_page_bytes ? strstr(sn_report_page, mark) : NULL;
     if (!at)
-        return sn_fail(err, SONDE_UNSUPPORTED,
-                       "this build of sonde has no report page: Node.js and npm were not there when "
-                       "it was built; 'script/setup web' gets them, then build again");
+        return sn_fail(
+            err, SONDE_UNSUPPORTED,
+            "this build of sonde has no report page: Node.js and npm were not there when "
+            "it was built; 'script/setup web' gets them, then build again");
     put_page(sn_report_page, at, opt->live, sink);
     SN_TRY(put_profiles(p, opt, sink, err));
     sn_sink_write(sink, at + strlen(mark), (size_t)(end - at) - strlen(mark));

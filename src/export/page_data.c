@@ -100,12 +100,11 @@ static void put_memory(sn_writer *w, const sn_prof_memory *m)
     const struct {
         const char *name;
         uint64_t bytes;
-    } all[] = {{"mapped", m->mapped},     {"constants", m->constants},
-               {"packed", m->packed},     {"arenas", m->arenas},
-               {"outputs", m->outputs},   {"workspaces", m->workspaces},
-               {"held", m->held},         {"held_peak", m->held_peak},
-               {"rss", m->rss},           {"rss_peak", m->rss_peak},
-               {"rss_anon", m->rss_anon}, {"rss_file", m->rss_file}};
+    } all[] = {
+        {"mapped", m->mapped},     {"constants", m->constants}, {"packed", m->packed},
+        {"arenas", m->arenas},     {"outputs", m->outputs},     {"workspaces", m->workspaces},
+        {"held", m->held},         {"held_peak", m->held_peak}, {"rss", m->rss},
+        {"rss_peak", m->rss_peak}, {"rss_anon", m->rss_anon},   {"rss_file", m->rss_file}};
     bool first = true;
     sn_put(w, "{");
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)

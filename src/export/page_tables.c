@@ -6,10 +6,8 @@ enum { KEYS = 4 };
 static const struct {
     sn_prof_key key;
     const char *name;
-} keys[KEYS] = {{SN_BY_OP, "op"},
-                {SN_BY_NODE, "node"},
-                {SN_BY_SHAPE, "shape"},
-                {SN_BY_KERNEL, "kernel"}};
+} keys[KEYS] = {
+    {SN_BY_OP, "op"}, {SN_BY_NODE, "node"}, {SN_BY_SHAPE, "shape"}, {SN_BY_KERNEL, "kernel"}};
 
 static void key_true(sn_writer *w, bool *first, const char *key, bool value)
 {
@@ -65,7 +63,7 @@ static void put_row(sn_writer *w, const sn_profile *p, const sn_prof_row *r, sn_
         sn_put(w, "null");
     sn_put_key_text(w, &first, "bound", bound);
     sn_put_key_text(w, &first, "arithmetic",
-             r->arithmetic ? sn_arithmetic_text(r->arithmetic, arithmetic) : "");
+                    r->arithmetic ? sn_arithmetic_text(r->arithmetic, arithmetic) : "");
     put_counts(w, &first, &r->hw);
     sn_put_key(w, &first, "step");
     sn_put_i64(w, r->step < p->steps.n ? (int64_t)r->step : -1);
@@ -169,7 +167,7 @@ static void put_step(sn_writer *w, const sn_profile *p, size_t at, const uint32_
     sn_put_key_number(w, &first, "flops", (double)s->flops);
     sn_put_key_number(w, &first, "bytes", (double)s->bytes);
     sn_put_key_text(w, &first, "arithmetic",
-             s->arithmetic == SN_ARITH_NONE ? "" : sn_arithmetic_name(s->arithmetic));
+                    s->arithmetic == SN_ARITH_NONE ? "" : sn_arithmetic_name(s->arithmetic));
     sn_put_key_number(w, &first, "bind_ns", (double)s->bind_ns);
     put_counts(w, &first, &s->hw);
     key_true(w, &first, "folded", s->folded);

@@ -33,8 +33,7 @@ static sonde_status find_rows(rows_by_key *r, const sn_profile *p, sn_prof_key k
         sn_prof_key_of(&r->text, &p->steps.data[i], key);
         if (r->text.failed)
             return sn_fail_memory(err, r->text.b.n);
-        const void *found =
-            sn_map_get_n(&r->map, r->text.b.n ? r->text.b.data : "", r->text.b.n);
+        const void *found = sn_map_get_n(&r->map, r->text.b.n ? r->text.b.data : "", r->text.b.n);
         rows[i] = found ? (uint32_t)((uintptr_t)found - 1) : UINT32_MAX;
     }
     return SONDE_OK;

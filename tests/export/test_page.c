@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The report page: its data say what the profile says, and nothing in a profile leaves its block.
  */
-#include "export/page.h"
 #include "export/json.h"
 #include "export/memory_sink.h"
+#include "export/page.h"
 #include "export/pressed.h"
 #include "test.h"
 
@@ -160,7 +160,8 @@ TEST(a_page_that_is_served_may_ask_its_server_and_nobody_else)
     sn_profile *p = syn_tiny(failing_init(&m));
     const sn_export_options live = {.live = true};
     if (sn_report_page_bytes) {
-        CHECK_OK(sn_exporter_for_path("x.html")->write_with(p, &live, memory_sink_init(&out), &err));
+        CHECK_OK(
+            sn_exporter_for_path("x.html")->write_with(p, &live, memory_sink_init(&out), &err));
         CHECK_HAS(out.text, "connect-src 'self'");
         CHECK_HAS(out.text, "<html data-live ");
         CHECK(strstr(out.text, "connect-src 'none'") == NULL);
@@ -189,8 +190,12 @@ TEST(two_profiles_are_compared_as_sonde_diff_compares_them)
 
 TEST(base64_is_that_of_the_standard)
 {
-    static const char *const cases[][2] = {{"", ""},         {"f", "Zg=="},         {"fo", "Zm8="},
-                                           {"foo", "Zm9v"},  {"foob", "Zm9vYg=="},  {"fooba", "Zm9vYmE="},
+    static const char *const cases[][2] = {{"", ""},
+                                           {"f", "Zg=="},
+                                           {"fo", "Zm8="},
+                                           {"foo", "Zm9v"},
+                                           {"foob", "Zm9vYg=="},
+                                           {"fooba", "Zm9vYmE="},
                                            {"foobar", "Zm9vYmFy"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         memory_sink out;
