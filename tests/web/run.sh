@@ -13,7 +13,7 @@ skip() {
   exit 77
 }
 command -v node >/dev/null || skip "there is no Node.js ('script/setup web' gets it)"
-node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20)' || skip "Node.js $(node --version) is older than 20"
+node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20 ? 1 : 0)' || skip "Node.js $(node --version) is older than 20"
 [[ -d node_modules/playwright-core && -d node_modules/axe-core ]] ||
   skip "the packages of tests/web/package-lock.json are not there ('script/setup web', or 'npm ci' in tests/web)"
 node -e 'import("./page.mjs").then((m) => process.exit(m.findChromium() ? 0 : 1))' ||
