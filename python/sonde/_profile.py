@@ -211,13 +211,21 @@ class ProfileViews:
 
     # ---------------------------------------------------------------- files
     def export(
-        self, path: PathLike, *, format: Any = None, categories: Any = None, folded_nodes: bool = False
+        self,
+        path: PathLike,
+        *,
+        format: Any = None,
+        categories: Any = None,
+        folded_nodes: bool = False,
+        before: ProfileViews | None = None,
     ) -> None:
-        """Writes a file. The format is `format`, else that of the suffix: .json (Chrome trace), .pftrace (Perfetto),
-        .csv, .xlsx, .md, .txt, .folded, .summary.json, .pb.gz. With folded_nodes, .csv and .xlsx also have a row, with zero
-        time, for each constant-folded node."""
+        """Writes a file. The format is `format`, else that of the suffix: .html (report page), .json (Chrome trace),
+        .pftrace (Perfetto), .csv, .xlsx, .md, .txt, .folded, .summary.json, .pb.gz, .page.gz. With folded_nodes, .csv and
+        .xlsx also have a row, with zero time, for each constant-folded node. With `before`, an earlier profile, a report
+        page compares the two."""
         suffix = None if format is None else _suffix(format)
-        self._profile().save(os.fspath(path), suffix, _category_list(categories), folded_nodes)
+        old = () if before is None else (before._profile(),)
+        self._profile().save(os.fspath(path), suffix, _category_list(categories), folded_nodes, *old)
 
     def export_chrome_trace(self, path: PathLike) -> None:
         """Writes a Chrome trace, whatever the suffix of the file is."""

@@ -125,14 +125,27 @@ static PyObject *profile_report(PyObject *self, PyObject *args)
     Py_END_ALLOW_THREADS return pile_finish(&out, 1, st, &err);
 }
 
+/* The caller holds a reference while the page is written. */
+static void compare_with(sonde_export_options *o, PyObject *before)
+{
+    if (!before)
+        return;
+    o->before = profile_of(before);
+    o->before_title = "before";
+    o->title = "after";
+}
+
 static PyObject *profile_save(PyObject *self, PyObject *args)
 {
     sonde_export_options o = SONDE_INIT(sonde_export_options);
     const char *path;
     sonde_error err;
     sonde_status st;
-    if (!PyArg_ParseTuple(args, "szzp", &path, &o.format, &o.categories, &o.folded_nodes))
+    PyObject *before = NULL;
+    if (!PyArg_ParseTuple(args, "szzp|O!", &path, &o.format, &o.categories, &o.folded_nodes,
+                          sn_py.profile_type, &before))
         return NULL;
+    compare_with(&o, before);
     Py_BEGIN_ALLOW_THREADS st = sonde_profile_save_with(profile_of(self), path, &o, &err);
     Py_END_ALLOW_THREADS if (st != SONDE_OK) return sn_py_raise(&err);
     Py_RETURN_NONE;
@@ -144,8 +157,11 @@ static PyObject *profile_write(PyObject *self, PyObject *args)
     pile out = {.n = 0};
     sonde_error err;
     sonde_status st;
-    if (!PyArg_ParseTuple(args, "zzp", &o.format, &o.categories, &o.folded_nodes))
+    PyObject *before = NULL;
+    if (!PyArg_ParseTuple(args, "zzp|O!", &o.format, &o.categories, &o.folded_nodes,
+                          sn_py.profile_type, &before))
         return NULL;
+    compare_with(&o, before);
     Py_BEGIN_ALLOW_THREADS st = sonde_profile_write(profile_of(self), &o, pile_add, &out, &err);
     Py_END_ALLOW_THREADS return pile_finish(&out, 0, st, &err);
 }

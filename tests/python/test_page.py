@@ -164,3 +164,21 @@ def test_profiles_of_another_program_come_out_in_the_same_form(tmp_path):
     head, spans, _, runs = decode(gzip.open(tmp_path / "ort.page.gz").read())
     assert {r["name"] for r in head["rows"]["op"]} >= {"Conv", "Relu"}
     assert len(runs["wall"]) == 1 and spans["start"]
+
+
+def test_python_writes_the_page_and_shows_it_in_notebooks(tmp_path):
+    sonde_package = pytest.importorskip("sonde")
+    old, new = tmp_path / "old.pftrace", tmp_path / "new.pftrace"
+    for path in (old, new):
+        sonde("profile", "zoo:tiny_mlp", "-n", 6, "-q", "-o", path)
+    first, second = sonde_package.load_profile(old), sonde_package.load_profile(new)
+    try:
+        second.export(tmp_path / "change.html", before=first)
+    except sonde_package.Error as error:
+        assert "has no report page" in str(error)
+        pytest.skip("this build has no report page")
+    text = (tmp_path / "change.html").read_text()
+    assert text.count('type="application/x-sonde-profile"') == 2 and "x-sonde-comparison" in text
+    shown = second._repr_html_()
+    assert "<iframe" in shown and 'sandbox="allow-scripts allow-downloads"' in shown and "<script" not in shown
+    assert "allow-same-origin" not in shown

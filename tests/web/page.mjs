@@ -184,6 +184,21 @@ export class Opened {
     return { name: download.suggestedFilename(), bytes: Buffer.concat(parts) };
   }
 
+  /** What is in an SVG file, parsed in a page of its own, which has no policy: { root, names, handlers, words }. */
+  async parseSvg(text) {
+    this.blank ??= await this.context.newPage();
+    return this.blank.evaluate((source) => {
+      const made = new DOMParser().parseFromString(source, "image/svg+xml");
+      const all = [...made.querySelectorAll("*")];
+      return {
+        root: made.documentElement.localName,
+        names: all.map((e) => e.localName),
+        handlers: all.flatMap((e) => [...e.attributes].map((a) => a.name).filter((name) => /^on/i.test(name))),
+        words: made.documentElement.textContent.trim(),
+      };
+    }, text);
+  }
+
   close() {
     return this.context.close();
   }

@@ -95,7 +95,9 @@ class Shell {
       h(
         "span",
         { class: "headline" },
-        iterations ? [h("b", null, f.time(wall.p50)), " median of ", f.count(iterations), iterations === 1 ? " run" : " runs"] : "no measured run",
+        iterations
+          ? [h("b", null, f.time(wall.p50)), h("span", { class: "hide-narrow" }, ` median of ${f.count(iterations)} ${iterations === 1 ? "run" : "runs"}`)]
+          : "no measured run",
       ),
       this.page.data.live ? h("span", { class: "good" }, "● live") : null,
       h("span", { class: "space" }),
