@@ -41,8 +41,9 @@ export function fit(text: string, font: string, room: number): string {
   meter ??= document.createElement("canvas").getContext("2d") as CanvasRenderingContext2D;
   meter.font = font;
   let shown = f.shorten(f.plain(text), 80);
-  while (shown.length > 2 && meter.measureText(shown).width > room) {
-    shown = f.shorten(shown, Math.max(2, Math.min(Array.from(shown).length - 1, Math.floor((shown.length * room) / meter.measureText(shown).width) + 1)));
+  for (let n = Array.from(shown).length; n > 2 && meter.measureText(shown).width > room; ) {
+    n = Math.max(2, Math.min(n - 1, Math.floor((n * room) / meter.measureText(shown).width) + 1));
+    shown = f.shorten(shown, n);
   }
   if (fitted.size > 40_000) fitted.clear();
   fitted.set(key, shown);

@@ -126,7 +126,8 @@ export function fitText(text: string, room: number): string {
   let most = Math.floor(room / 4); // no letter of interest is narrower
   let shown = plain(shorten(text, Math.max(3, Math.min(most, 200))));
   while (textWidth(shown) > room) {
-    most = Math.min(shown.length - 1, Math.floor((shown.length * room) / textWidth(shown)));
+    const n = Array.from(shown).length; // characters, as shorten counts them
+    most = Math.min(n - 1, Math.floor((n * room) / textWidth(shown)));
     if (most < FEWEST) return "";
     shown = plain(shorten(text, most));
   }
