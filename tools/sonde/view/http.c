@@ -17,7 +17,14 @@
 
 #include "tool.h"
 
-enum { MOST = 64, HEAD_BYTES = 16 << 10, TURN_MS = 100, SLOW_MS = 10000, LINGER_MS = 2000 };
+enum {
+    MOST = 64,
+    HEAD_BYTES = 16 << 10,
+    TURN_MS = 100,
+    SLOW_MS = 10000,
+    LINGER_MS = 2000,
+    SILENT_MS = 500
+};
 
 typedef enum turn { READING, WRITING, LINGERING } turn;
 
@@ -229,8 +236,9 @@ static bool make_room(http_server *s)
     size_t oldest = s->n;
     if (s->n < MOST)
         return true;
+    const double now = now_ms(); /* who has just come may still speak */
     for (size_t i = 0; i < s->n; i++)
-        if (s->all[i]->turn == READING &&
+        if (s->all[i]->turn == READING && now - s->all[i]->since_ms >= SILENT_MS &&
             (oldest == s->n || s->all[i]->since_ms < s->all[oldest]->since_ms))
             oldest = i;
     if (oldest == s->n)
