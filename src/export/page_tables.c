@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of the report page: rows, steps and lives, as members of its JSON. */
+#include <string.h>
+
+#include "base/map.h"
 #include "export/page.h"
 
 enum { KEYS = 4 };
@@ -203,6 +206,57 @@ static void put_lives(sn_writer *w, const sn_profile *p)
     sn_put(w, "]");
 }
 
+/* ------------------------------------------------------------------ ports */
+typedef struct port_list {
+    sn_map seen; /* table, value and direction ► itself */
+    sn_arena arena;
+    bool any;
+} port_list;
+
+static bool put_port(sn_writer *w, port_list *l, uint32_t table, const sn_prof_tensor *t,
+                     bool output)
+{
+    const uint32_t key[3] = {table, t->value, output};
+    if (!t->port || !t->value || sn_map_get_n(&l->seen, key, sizeof key))
+        return true;
+    char *own = sn_arena_alloc(&l->arena, sizeof key, _Alignof(uint32_t));
+    if (!own)
+        return false;
+    memcpy(own, key, sizeof key);
+    if (!sn_map_put_n(&l->seen, own, sizeof key, own, NULL))
+        return false;
+    bool first = true;
+    sn_put(w, l->any ? ",{" : "{");
+    l->any = true;
+    sn_put_key_number(w, &first, "table", table);
+    sn_put_key_text(w, &first, "name", t->port);
+    sn_put_key_number(w, &first, "value", t->value);
+    key_true(w, &first, "output", output);
+    sn_put(w, "}");
+    return true;
+}
+
+/* What comes into a graph and what goes out of it, each once. */
+static sonde_status put_ports(sn_writer *w, const sn_profile *p, sonde_error *err)
+{
+    port_list l = {.any = false};
+    sn_map_init(&l.seen, p->alloc);
+    sn_arena_init(&l.arena, p->alloc);
+    bool fine = true;
+    sn_put(w, ",\"ports\":[");
+    for (size_t i = 0; i < p->steps.n && fine; i++) {
+        const sn_prof_step *s = &p->steps.data[i];
+        for (uint32_t k = 0; k < s->n_inputs && fine; k++)
+            fine = put_port(w, &l, s->table, &s->inputs[k], false);
+        for (uint32_t k = 0; k < s->n_outputs && fine; k++)
+            fine = put_port(w, &l, s->table, &s->outputs[k], true);
+    }
+    sn_put(w, "]");
+    sn_map_free(&l.seen);
+    sn_arena_free(&l.arena);
+    return fine ? SONDE_OK : sn_fail_memory(err, sizeof(uint32_t[3]));
+}
+
 sonde_status sn_page_tables(const sn_profile *p, sn_writer *w, sonde_error *err)
 {
     const size_t n = KEYS * (p->steps.n ? p->steps.n : 1);
@@ -218,5 +272,5 @@ sonde_status sn_page_tables(const sn_profile *p, sn_writer *w, sonde_error *err)
     sn_put(w, "]");
     put_lives(w, p);
     sn_free(p->alloc, rows, n * sizeof *rows);
-    return st;
+    return st ? st : put_ports(w, p, err);
 }

@@ -133,6 +133,7 @@ static void put_tensors(sn_proto *p, uint32_t field, const sn_prof_tensor *list,
         put_number(p, SN_PF_TENSOR_CONSTANT, x->constant);
         put_double(p, SN_PF_TENSOR_ZEROS, x->zeros);
         put_number(p, SN_PF_TENSOR_VALUE, x->value);
+        put_text(p, SN_PF_TENSOR_PORT, x->port);
         sn_proto_end(p, mark);
     }
 }

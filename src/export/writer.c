@@ -85,7 +85,9 @@ const char *sn_fixed_text(char *buf, double v, int decimals)
                      units % scale);
         else
             snprintf(buf, CAP, "%s%" PRIu64, sign, units);
-    } else { /* too large for decimals to mean anything; a one-digit mantissa has no point */
+    } else if (fabs(v) < 1e24) { /* too large for decimals to mean anything */
+        snprintf(buf, CAP, "%.0f", v);
+    } else { /* a one-digit mantissa has no point */
         snprintf(buf, CAP, "%.0e", v);
     }
     return buf;

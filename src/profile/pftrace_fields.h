@@ -110,7 +110,8 @@ enum {
     SN_PF_TENSOR_TEXT = 4,
     SN_PF_TENSOR_CONSTANT = 5,
     SN_PF_TENSOR_ZEROS = 6,
-    SN_PF_TENSOR_VALUE = 7
+    SN_PF_TENSOR_VALUE = 7,
+    SN_PF_TENSOR_PORT = 8
 };
 
 enum {

@@ -6,7 +6,8 @@
  *
  * What holds for every finished profile, recorded or read; whoever reads one may rely on it
  * (sn_profile_check looks):
- *  - texts are there, "" where there is nothing to say; only a tensor's `text` may be NULL;
+ *  - texts are there, "" where there is nothing to say; only a tensor's `text` and `port` may
+ *    be NULL;
  *  - enums have one of their values, and real numbers are finite: record_ns alone may be NaN;
  *  - an index is inside its table, or UINT32_MAX where that is allowed; there is a thread at least;
  *  - ids of spans are unique and not 0; spans are sorted by start; a parent stands before its
@@ -34,6 +35,8 @@ typedef struct sn_prof_tensor { /* an input or output of a step as bound */
     double zeros;        /* of a weight: the share of elements that are 0; -1: not counted */
     uint32_t value;      /* equal numbers of one binding are the same memory, whatever the names
                             and shapes; 0: not known */
+    const char *port;    /* of a step's input: the graph's input whose memory it is; of an output:
+                            the graph's output. Else NULL; never "" */
 } sn_prof_tensor;
 
 typedef struct sn_prof_origin {

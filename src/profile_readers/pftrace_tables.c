@@ -210,6 +210,10 @@ static sn_prof_tensor read_tensor(sn_pf_reader *r, sn_wire w)
         case SN_INT(SN_PF_TENSOR_VALUE):
             x.value = f.num <= UINT32_MAX ? (uint32_t)f.num : 0;
             break;
+        case SN_LEN(SN_PF_TENSOR_PORT):
+            x.port = sn_pf_text(r, &f);
+            x.port = *x.port ? x.port : NULL;
+            break;
         default:
             break;
         }

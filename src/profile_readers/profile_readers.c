@@ -21,7 +21,9 @@ const sn_profile_reader *sn_profile_reader_row(size_t k)
 static sonde_status unknown(const void *data, size_t bytes, const char *name, sonde_error *err)
 {
     if (bytes > 2 && memcmp(data, "\x1F\x8B", 2) == 0)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "'%s' is compressed: unpack it (gunzip) first",
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "'%s' is compressed: unpack it (gunzip) first. A .page.gz is for other "
+                       "programs: sonde reads .pftrace and .json",
                        name);
     char known[256] = "";
     const sn_profile_reader *row;

@@ -23,6 +23,44 @@ static const sn_fact *input_fact(const sn_binding *b, const sn_step *step, uint3
     return &b->facts[bound ? step->in[i] : v->id];
 }
 
+/* By the slot whose memory it is: the graph's input, and its output. */
+typedef struct ports {
+    const sn_value **in, **out;
+    size_t n;
+} ports;
+
+static void add_ports(const sn_binding *b, sn_value *const *list, size_t n, const sn_value **by)
+{
+    for (size_t i = 0; i < n; i++)
+        if (list[i] && !by[b->root[list[i]->id]])
+            by[b->root[list[i]->id]] = list[i];
+}
+
+static bool find_ports(const sn_binding *b, sn_allocator *alloc, ports *p)
+{
+    const sn_graph *g = b->program->graph;
+    *p = (ports){.n = b->n_slots + 1};
+    p->in = sn_alloc(alloc, 2 * p->n * sizeof *p->in);
+    if (!p->in)
+        return false;
+    memset(p->in, 0, 2 * p->n * sizeof *p->in);
+    p->out = p->in + p->n;
+    add_ports(b, g->inputs.data, g->inputs.n, p->in);
+    add_ports(b, g->outputs.data, g->outputs.n, p->out);
+    return true;
+}
+
+static bool port_row(const sn_binding *b, const sn_value *v, const sn_value *const *by,
+                     sn_arena *arena, sn_prof_tensor *row)
+{
+    const sn_value *port = v && !sn_value_is_const(v) ? by[b->root[v->id]] : NULL;
+    const char *name = port ? sn_value_shown(port) : "";
+    if (!*name)
+        return true;
+    row->port = sn_arena_strdup(arena, name);
+    return row->port != NULL;
+}
+
 /* False: out of memory. */
 static bool tensor_row(const sn_binding *b, const sn_value *v, const char *name,
                        const sn_fact *fact, sn_arena *arena, sn_prof_tensor *row)
@@ -53,8 +91,8 @@ static bool tensor_row(const sn_binding *b, const sn_value *v, const char *name,
     return row->name != NULL;
 }
 
-static bool tensor_rows(const sn_binding *b, const sn_node *node, sn_arena *arena,
-                        sn_prof_step *row)
+static bool tensor_rows(const sn_binding *b, const sn_node *node, const ports *ends,
+                        sn_arena *arena, sn_prof_step *row)
 {
     const sn_step *step = &b->steps[row->index];
     sn_prof_tensor *in = SN_NEW_N(arena, sn_prof_tensor, node->n_in + 1);
@@ -64,7 +102,8 @@ static bool tensor_rows(const sn_binding *b, const sn_node *node, sn_arena *aren
     for (uint32_t i = 0; i < node->n_in; i++) {
         const sn_value *v = node->in[i].value;
         const char *name = v ? sn_edge_shown(&node->in[i]) : "";
-        if (!tensor_row(b, v, name, v ? input_fact(b, step, i, v) : NULL, arena, &in[i]))
+        if (!tensor_row(b, v, name, v ? input_fact(b, step, i, v) : NULL, arena, &in[i]) ||
+            !port_row(b, v, ends->in, arena, &in[i]))
             return false;
         in[i].constant = v && sn_value_is_const(v);
         if (in[i].constant && i > 0 && in[i].rank >= 2)
@@ -73,7 +112,8 @@ static bool tensor_rows(const sn_binding *b, const sn_node *node, sn_arena *aren
     for (uint32_t i = 0; i < node->n_out; i++) {
         const sn_value *v = node->out[i];
         const char *name = v ? sn_value_shown(v) : "";
-        if (!tensor_row(b, v, name, v ? &b->facts[v->id] : NULL, arena, &out[i]))
+        if (!tensor_row(b, v, name, v ? &b->facts[v->id] : NULL, arena, &out[i]) ||
+            !port_row(b, v, ends->out, arena, &out[i]))
             return false;
     }
     row->inputs = in;
@@ -105,8 +145,8 @@ static const char *shown_attributes(const sn_graph *g, const sn_node *node, sn_a
     return own ? sn_node_attributes_text(o->node, arena) : sn_arena_strdup(arena, "");
 }
 
-static bool step_row(const sn_binding *b, uint32_t i, const sn_clock *clock, sn_arena *arena,
-                     sn_prof_step *row)
+static bool step_row(const sn_binding *b, uint32_t i, const ports *ends, const sn_clock *clock,
+                     sn_arena *arena, sn_prof_step *row)
 {
     const sn_step *step = &b->steps[i];
     const sn_step_info *info = &b->info[i];
@@ -134,7 +174,7 @@ static bool step_row(const sn_binding *b, uint32_t i, const sn_clock *clock, sn_
     row->origins = origins;
     row->n_origins = node->n_origins;
     return row->op_type && row->name && row->post_op && row->kernel && row->attributes &&
-           tensor_rows(b, node, arena, row);
+           tensor_rows(b, node, ends, arena, row);
 }
 
 static bool folded_row(const sn_binding *b, uint32_t id, sn_arena *arena, sn_prof_step *row)
@@ -162,9 +202,13 @@ sonde_status sn_records_add_steps(sn_profile *p, const sn_binding *b, const sn_c
     size_t n = (size_t)b->n_steps + g->folded.n;
     for (uint32_t i = 0; i < b->n_skipped; i++)
         n += b->skipped[i]->n_origins;
+    ports ends;
+    if (!find_ports(b, p->alloc, &ends))
+        return sn_fail_memory(err, b->n_slots * sizeof *ends.in);
     bool fine = sn_vec_reserve(&p->steps, p->alloc, n);
     for (uint32_t i = 0; fine && i < b->n_steps; i++)
-        fine = step_row(b, i, clock, &p->arena, &p->steps.data[p->steps.n++]);
+        fine = step_row(b, i, &ends, clock, &p->arena, &p->steps.data[p->steps.n++]);
+    sn_free(p->alloc, ends.in, 2 * ends.n * sizeof *ends.in);
     for (size_t i = 0; fine && i < g->folded.n; i++)
         fine = folded_row(b, g->folded.data[i], &p->arena, &p->steps.data[p->steps.n++]);
     for (uint32_t i = 0; fine && i < b->n_skipped; i++)
