@@ -186,7 +186,8 @@ export class Opened {
 
   /** What is in an SVG file, parsed in a page of its own, which has no policy: { root, names, handlers, words }. */
   async parseSvg(text) {
-    this.blank ??= await this.context.newPage();
+    this.other ??= await this.context.browser().newContext(); // a window of its own: this page stays in sight
+    this.blank ??= await this.other.newPage();
     return this.blank.evaluate((source) => {
       const made = new DOMParser().parseFromString(source, "image/svg+xml");
       const all = [...made.querySelectorAll("*")];
@@ -199,8 +200,9 @@ export class Opened {
     }, text);
   }
 
-  close() {
-    return this.context.close();
+  async close() {
+    await this.other?.close();
+    await this.context.close();
   }
 }
 

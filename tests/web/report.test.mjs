@@ -28,7 +28,7 @@ const CONTENT = {
     assert.ok((await o.colours()) > 8, "lanes are drawn");
   },
   async operators(o, { summary }) {
-    assert.equal((await tableRows(o.page, "operators by op")).length, summary.operators.length);
+    assert.equal((await tableRows(o.page, "operators by type")).length, summary.operators.length);
   },
   async graph(o) {
     assert.match(await o.page.getAttribute("#view canvas", "aria-label"), /Graph of [\d\u202f]+ steps?/);
@@ -116,7 +116,7 @@ for (const kind of Object.keys(MODELS)) {
         assert.equal(stats["measured runs"], String(summary.iterations));
 
         await o.show("operators");
-        const rows = new Map((await tableRows(o.page, "operators by op")).map((row) => [row["Type"], row]));
+        const rows = new Map((await tableRows(o.page, "operators by type")).map((row) => [row["Type"], row]));
         for (const row of summary.operators) {
           const shown = rows.get(row.name);
           assert.ok(shown, `a row for ${row.name}`);
@@ -147,7 +147,7 @@ for (const kind of Object.keys(MODELS)) {
         const { name, bytes } = await o.download(o.page.locator("#view button", { hasText: "CSV" }));
         assert.match(name, /\.csv$/);
         const [titles, ...rows] = csvRows(bytes.toString("utf8"));
-        const [type, time] = [titles.indexOf("Type"), titles.indexOf("Time per run")];
+        const [type, time] = [titles.indexOf("Type"), titles.indexOf("Time per run (ns)")];
         assert.equal(rows.length, profile.summary.operators.length);
         for (const wanted of profile.summary.operators) {
           const row = rows.find((r) => r[type] === wanted.name);
@@ -175,7 +175,7 @@ for (const [program, make, op] of [["ONNX Runtime", onnxruntimeProfile, "Conv"],
       }
       showsTime(await o.text(".headline b"), profile.summary.latency_ms.p50 * 1e6);
       await o.show("operators");
-      const rows = await tableRows(o.page, "operators by op");
+      const rows = await tableRows(o.page, "operators by type");
       const wanted = profile.summary.operators.find((row) => row.name === op);
       showsTime(rows.find((row) => row["Type"] === op)["Time per run"], wanted.mean_ms * 1e6, op);
       assert.deepEqual(o.faults, []);

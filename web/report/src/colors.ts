@@ -37,14 +37,18 @@ export function theme(): Theme {
 }
 
 const orders = new WeakMap<Profile, Map<string, number>>();
-/** The colour of an operator type in this profile: the same in every view. */
-export function opColor(p: Profile, op: string, dark: boolean): string {
-  let order = orders.get(p);
-  if (!order) {
-    order = new Map();
+/** One order of types for all of these profiles: that of the first one, then what only the others have. */
+export function orderTypes(profiles: Profile[]): Map<string, number> {
+  const order = new Map<string, number>();
+  for (const p of profiles) {
     for (const row of p.rows.op) if (!row.bracket && !order.has(row.op)) order.set(row.op, order.size);
     orders.set(p, order);
   }
+  return order;
+}
+/** The colour of an operator type in this profile: the same in every view, and in both profiles of a comparison. */
+export function opColor(p: Profile, op: string, dark: boolean): string {
+  const order = orders.get(p) ?? orderTypes([p]);
   const k = order.get(op);
   const set = dark ? DARK : LIGHT;
   return k === undefined || k >= set.length ? (dark ? "#8b949e" : "#7d8590") : set[k];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the bytes in the page to a profile: base64, gzip, one line of JSON, then columns (docs/profile-format.md).
-import { SCHEMA, type Header, type Profile } from "./profile";
+import { Cat, SCHEMA, type Header, type Profile } from "./profile";
 
 /** The bytes behind base64. In pieces: one string of 100 MB and its copies would not fit into a small machine. */
 export function bytesOf(base64: string): Uint8Array {
@@ -88,10 +88,19 @@ function sums(): (v: number) => number {
   return (v) => (sum += v);
 }
 
+/** Spans of allocations have the name of their row in the tables. */
+function nameMemory({ strings }: Header, name: Uint32Array, category: Uint8Array): void {
+  const from = strings.indexOf("memory");
+  if (from < 0) return;
+  const to = strings.push("[Mem alloc/free]") - 1;
+  for (let i = 0; i < name.length; i++) if (name[i] === from && category[i] === Cat.Memory) name[i] = to;
+}
+
 export function decode(bytes: Uint8Array): Profile {
   const line = bytes.indexOf(10);
   if (line < 0) throw new Error("this page holds no profile");
-  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(0, line))) as Header;
+  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(0, line))) as Header | null;
+  if (!header?.counts) throw new Error("what stands in this page is not a profile");
   if (header.schema !== SCHEMA) throw new Error(`this page reads ${SCHEMA}, not ${String(header.schema)}`);
   const { spans: n, counters: m, runs: r } = header.counts;
   const c = new Columns(bytes, line + 1);
@@ -123,6 +132,7 @@ export function decode(bytes: Uint8Array): Profile {
     span: c.numbers(new Uint32Array(r), r, same),
     wall: c.doubles(r),
   };
+  nameMemory(header, spans.name, spans.category);
   let end = 0;
   for (let i = 0; i < n; i++) end = Math.max(end, spans.start[i] + spans.duration[i]);
   for (let i = 0; i < m; i++) end = Math.max(end, counters.at[i]);

@@ -3,7 +3,7 @@
 // see the same in other views.
 import { append, button, clear, h } from "./dom";
 import * as f from "./format";
-import { type Profile, type Row, ROW_KEYS, spanCategory, spanName, stepNode, stepNodes, stepTitle, type Tensor, tensorText } from "./profile";
+import { Cat, type Profile, type Row, ROW_KEYS, runTitle, spanCategory, spanName, stepNode, stepNodes, stepTitle, type Tensor, tensorText } from "./profile";
 import type { Page } from "./state";
 
 export type Fact = [name: string, value: string | Node | null];
@@ -33,13 +33,16 @@ export function rowFacts(row: Row): Fact[] {
   ];
 }
 
+/** A line for the name and one for the shape: side by side there is no room for both. */
 function tensors(list: Tensor[]): HTMLElement {
-  return facts(
+  const made = facts(
     list.map((t) => [
       f.shorten(f.plain(t.name || "(absent)"), 40),
       `${tensorText(t)}${t.constant ? ", weight" : ""}${t.zeros !== undefined && t.zeros >= 0 ? `, ${f.percent(t.zeros)} zeros` : ""}`,
     ]),
   );
+  made.classList.add("stacked");
+  return made;
 }
 
 function stepSections(p: Profile, index: number): (HTMLElement | null)[] {
@@ -74,7 +77,7 @@ export function showDetails(panel: HTMLElement, page: Page): void {
       : sel.kind === "none" ? null : p.rows[sel.kind][sel.index];
   append(panel, [
     button("×", () => page.clear(), { class: "close", "aria-label": "Close details" }),
-    h("h2", { dir: "auto" }, f.shorten(f.plain(step ? stepTitle(step) : sel.title), 160)),
+    h("h2", { dir: "auto" }, f.shorten(f.plain(step ? stepTitle(step) : (isRun(p, sel.span) && runTitle(p, sel.span)) || sel.title), 160)),
     step ? h("p", { class: "faint", dir: "auto" }, f.shorten(f.plain(stepNode(step)), 300)) : null,
   ]);
   if (sel.span >= 0) panel.append(section("This span", facts(spanFacts(p, sel.span))));
@@ -85,6 +88,8 @@ export function showDetails(panel: HTMLElement, page: Page): void {
   panel.append(links(page));
 }
 
+const isRun = (p: Profile, span: number): boolean => span >= 0 && p.spans.category[span] === Cat.Iteration;
+
 function spanFacts(p: Profile, i: number): Fact[] {
   const s = p.spans;
   return [
@@ -93,8 +98,7 @@ function spanFacts(p: Profile, i: number): Fact[] {
     ["start", f.time(s.start[i])],
     ["duration", f.time(s.duration[i])],
     ["thread", p.threads[s.thread[i]]?.name ?? String(s.thread[i])],
-    ["run", s.run[i] ? String(s.run[i]) : null],
-    ["warm-up", s.flags[i] & 1 ? "yes" : null],
+    ["run", runTitle(p, i)],
     ["text", f.shorten(f.plain(p.strings[s.text[i]]), 400)],
     ["parent", s.parent[i] >= 0 ? f.shorten(f.plain(spanName(p, s.parent[i])), 80) : null],
   ];
@@ -122,7 +126,9 @@ function links(page: Page): HTMLElement {
     ["memory", "Memory"],
     ["roofline", "Roofline"],
   ];
-  return section("Show in", h("div", { class: "bar" }, there.filter(([id]) => id !== page.view).map(([id, title]) => button(title, () => page.go(id)))));
+  const made = section("Show in", h("div", { class: "bar" }, there.filter(([id]) => id !== page.view).map(([id, title]) => button(title, () => page.go(id)))));
+  made.classList.add("tools");
+  return made;
 }
 
 export const rowKeyName: Record<(typeof ROW_KEYS)[number], string> = { op: "Type", node: "Node", shape: "Shape", kernel: "Kernel" };

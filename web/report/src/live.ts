@@ -10,6 +10,7 @@ const TRIES = 12; // without an answer: the program has ended
 export function live(page: Page): void {
   let version = "";
   let silent = 0;
+  const ended = (): void => page.replace({ ...page.data, profiles: [...page.data.profiles], live: false });
   const ask = async (): Promise<void> => {
     let pause = PAUSE;
     try {
@@ -22,9 +23,9 @@ export function live(page: Page): void {
         profile.title = page.data.profiles[0].title;
         page.replace({ profiles: [profile], comparison: null, live: !ended });
         if (ended) return;
-      } else if (answer.status !== 304) return;
+      } else if (answer.status !== 304) return ended();
     } catch {
-      if (++silent === TRIES) return page.replace({ ...page.data, profiles: [...page.data.profiles], live: false });
+      if (++silent === TRIES) return ended();
       pause = 5 * PAUSE; // the machine may sleep
     }
     setTimeout(() => void ask(), pause);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The frame of the page: reads the profile that stands in the file, and keeps menu, view, details and keys together.
+import { orderTypes } from "./colors";
 import { bytesOf, decode, inflate } from "./decode";
 import { showDetails } from "./details";
 import { append, button, clear, empty, h, perFrame, tooltip } from "./dom";
 import * as f from "./format";
 import { live } from "./live";
+import { nameFiles } from "./picture";
 import type { Comparison, PageData } from "./profile";
 import { Page } from "./state";
 import type { Opened, View } from "./view";
@@ -35,7 +37,7 @@ function openTheme(): void {
 
 function help(view: View): void {
   const keys: [string, string][] = [
-    ["1 … 9", "views in the order of the menu"],
+    ["1 … 9", "the first nine views of the menu"],
     ["/", "search or filter"],
     ["Esc", "clear the selection"],
     ["T", "light or dark"],
@@ -88,6 +90,7 @@ class Shell {
   private heading(): void {
     const p = this.page.profile;
     const { wall, iterations } = p.summary;
+    nameFiles(p.model);
     clear(this.top);
     append(this.top, [
       h("span", { class: "brand" }, "sonde"),
@@ -191,7 +194,6 @@ class Shell {
     const number = Number(e.key);
     const views = this.views();
     if (number >= 1 && number <= views.length && e.key.length === 1) this.page.go(views[number - 1].id);
-    else if (e.key === "0" && views.length >= 10) this.page.go(views[9].id);
     else if (e.key === "/") this.opened.search?.focus();
     else if (e.key === "?") this.view && help(this.view);
     else if (e.key === "Escape") this.page.clear();
@@ -205,6 +207,7 @@ async function start(): Promise<void> {
   const data = await embedded();
   if (!data.profiles.length) throw new Error("this page holds no profile");
   data.live = document.documentElement.hasAttribute("data-live");
+  if (data.profiles.length > 1) orderTypes([...data.profiles].reverse()); // what is now decides
   const page = new Page(data);
   new Shell(page);
   document.documentElement.setAttribute("data-ready", "");
@@ -216,7 +219,8 @@ start().catch((error: unknown) => {
   app.append(
     empty(
       "The profile in this page cannot be read",
-      `${error instanceof Error ? error.message : String(error)}. The file may have been cut off when it was copied. A browser from 2023 or later is needed.`,
+      `${(error instanceof Error ? error.message : String(error)).replace(/\.$/, "")}.`,
+      "A file that was cut off when it was copied can be written again: sonde report PROFILE -o report.html\nA browser from 2023 or later is needed.",
     ),
   );
   document.documentElement.setAttribute("data-failed", "");

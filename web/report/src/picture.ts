@@ -2,9 +2,17 @@
 // Pictures and tables as files: SVG with its styles inside, PNG of an SVG or a canvas.
 import { button, h } from "./dom";
 
+let model = "";
+/** What the names of all saved files begin with: the model's name without folders and without signs that a file name cannot hold. */
+export function nameFiles(of: string): void {
+  const last = of.split(/[\\/]/).pop() ?? "";
+  const name = last.replace(/\.(onnx|pftrace|json)$/i, "").replace(/[^\p{L}\p{N}._+-]+/gu, "-").replace(/^[.-]+|[.-]+$/g, "");
+  model = Array.from(name).slice(0, 60).join("");
+}
+
 export function save(name: string, data: Blob): void {
   const url = URL.createObjectURL(data);
-  const link = h("a", { href: url, download: name });
+  const link = h("a", { href: url, download: model ? `${model} ${name}` : name });
   document.body.append(link);
   link.click();
   link.remove();
@@ -13,7 +21,7 @@ export function save(name: string, data: Blob): void {
 
 const STYLES = [
   "fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-opacity", "opacity",
-  "font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline",
+  "font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline", "paint-order",
 ];
 
 /** A copy that looks the same outside of this page: what its rules say is written on every element. */

@@ -110,6 +110,14 @@ export interface Life {
   place: "arena" | "output" | "workspace" | "dynamic";
 }
 
+/** What comes into a table or goes out of it; tensors with the same `value` have its memory. */
+export interface Port {
+  table: number;
+  name: string;
+  value: number;
+  output?: boolean;
+}
+
 export interface Finding {
   severity: "good" | "note" | "slow";
   topic: string;
@@ -168,6 +176,7 @@ export interface Header {
   steps: Step[];
   threads: Thread[];
   lives: Life[];
+  ports?: Port[]; // empty where tensors do not tell their memory
   findings: Finding[];
   what_if: Scenario[];
   strings: string[];
@@ -253,6 +262,41 @@ export const spanName = (p: Profile, i: number): string => p.strings[p.spans.nam
 export const spanCategory = (p: Profile, i: number): string =>
   p.strings[p.spans.label[i]] || CATEGORIES[p.spans.category[i]];
 export const isWarmup = (p: Profile, i: number): boolean => (p.spans.flags[i] & WARMUP) !== 0;
+
+interface RunNames {
+  bySpan: Map<number, string>; // the span of a run
+  byRun: Map<number, number>; // a run's number in the file ► its span
+}
+const runNames = new WeakMap<Profile, RunNames>();
+function runNamesOf(p: Profile): RunNames {
+  let made = runNames.get(p);
+  if (made) return made;
+  runNames.set(p, (made = { bySpan: new Map(), byRun: new Map() }));
+  const { n, category, flags, run } = p.spans;
+  for (let k = 0; k < p.runs.n; k++) made.bySpan.set(p.runs.span[k], `measured run ${k + 1}`);
+  let warmups = 0;
+  for (let i = 0; i < n; i++) {
+    if (category[i] !== Cat.Iteration) continue;
+    if (flags[i] & WARMUP && !made.bySpan.has(i)) made.bySpan.set(i, `warm-up ${++warmups}`);
+    if (run[i] && made.bySpan.has(i) && !made.byRun.has(run[i])) made.byRun.set(run[i], i);
+  }
+  return made;
+}
+/** The span of the run that a span belongs to; -1: none. */
+function runSpan(p: Profile, i: number): number {
+  const { bySpan, byRun } = runNamesOf(p);
+  for (let at = i, n = 0; at >= 0 && n < 64; at = p.spans.parent[at], n++) if (bySpan.has(at)) return at;
+  return p.spans.run[i] ? (byRun.get(p.spans.run[i]) ?? -1) : -1;
+}
+/** The one numbering of runs that people read: "measured run 3", "warm-up 1"; "" for what is in no run. */
+export const runName = (p: Profile, i: number): string => runNamesOf(p).bySpan.get(runSpan(p, i)) ?? "";
+/** With the name that the file gives the run, which the timeline shows: "measured run 3 (Iteration2)". */
+export function runTitle(p: Profile, i: number): string {
+  const at = runSpan(p, i);
+  if (at < 0) return "";
+  const own = spanName(p, at);
+  return /\d$/.test(own) ? `${runName(p, i)} (${own})` : runName(p, i);
+}
 
 /** What a step is called: its own operator and those fused behind it. */
 export const stepTitle = (s: Step): string => (s.post_op ? `${s.op}+${s.post_op}` : s.op);

@@ -42,7 +42,8 @@ export class Page {
     for (const listener of [...this.listeners]) listener(why);
   }
 
-  // ---- selection
+  // ---- selection: told to the open view, unless another view is about to open
+  private quiet = false;
   clear(): void {
     this.put(nothing);
   }
@@ -77,6 +78,7 @@ export class Page {
   private put(selection: Selection): void {
     if (selection.kind === this.selection.kind && selection.index === this.selection.index) return;
     this.selection = selection;
+    if (this.quiet) return;
     this.write();
     this.tell("selection");
   }
@@ -113,9 +115,12 @@ export class Page {
     this.tell("view");
   }
   private selectAgain(kind: string, index: number): void {
-    if (kind === "step") this.selectStep(index);
+    this.quiet = true;
+    if (!Number.isInteger(index)) this.clear();
+    else if (kind === "step") this.selectStep(index);
     else if (kind === "span") this.selectSpan(index);
     else if ((ROW_KEYS as readonly string[]).includes(kind)) this.selectRow(kind as RowKey, index);
+    this.quiet = false;
   }
 
   // ---- address

@@ -10,6 +10,7 @@ export interface Column<T> {
   title: string;
   hint?: string; // what the figures mean
   number?: boolean; // right-aligned, sorts downwards first
+  unit?: string; // of the plain number, in the head of the CSV file: "ns"
   text(row: T): string; // as shown
   value?(row: T): number | string | null; // to sort by, and in CSV: the plain number; else the text
   bar?(row: T): number; // 0…1: a bar behind the figure
@@ -22,6 +23,7 @@ export interface TableOptions<T> {
   name: string; // of the CSV file, and for screen readers
   columns: Column<T>[];
   rows: T[];
+  first?: T; // stands above all rows, whatever the order and the filter
   sort?: { column: string; down: boolean };
   words(row: T): string; // what the filter looks at
   choose?(row: T): void;
@@ -35,6 +37,7 @@ export interface TableOptions<T> {
 }
 
 const ROW = 30; // pixels, as in style.css
+const PRINTED = 500; // rows on paper
 
 export class Table<T> {
   readonly element: HTMLElement;
@@ -89,6 +92,12 @@ export class Table<T> {
     const template = options.columns.map((c) => c.width ?? (c.number ? "7.2rem" : "minmax(9rem, 2fr)")).join(" ");
     this.scroll.style.setProperty("--columns", template);
     this.element = h("div", { class: "table" }, this.bar, this.scroll);
+    const print = matchMedia("print");
+    const printing = (): void => {
+      if (this.element.isConnected) this.drawRows();
+      else print.removeEventListener("change", printing);
+    };
+    print.addEventListener("change", printing);
     this.refresh();
   }
 
@@ -121,7 +130,9 @@ export class Table<T> {
       });
     }
     const all = options.rows.length;
-    this.found.textContent = this.shown.length === all ? `${all} rows` : `${this.shown.length} of ${all} rows`;
+    const rows = all === 1 ? "row" : "rows";
+    this.found.textContent = this.shown.length === all ? `${all} ${rows}` : `${this.shown.length} of ${all} ${rows}`;
+    if (options.first !== undefined) this.shown.unshift(options.first);
     if (this.cursor >= this.shown.length) this.cursor = this.shown.length - 1;
     this.drawHead();
     this.drawRows();
@@ -169,7 +180,8 @@ export class Table<T> {
   }
 
   private drawRows(): void {
-    const n = this.shown.length;
+    const paper = matchMedia("print").matches; // nothing scrolls there
+    const n = paper ? Math.min(PRINTED, this.shown.length) : this.shown.length;
     this.body.style.height = `${n * ROW}px`;
     this.scroll.setAttribute("aria-rowcount", String(n + 1));
     clear(this.body);
@@ -182,9 +194,9 @@ export class Table<T> {
       );
       return;
     }
-    const first = Math.max(0, Math.floor(this.scroll.scrollTop / ROW) - 8);
+    const first = paper ? 0 : Math.max(0, Math.floor(this.scroll.scrollTop / ROW) - 8);
     const room = this.scroll.clientHeight || 700;
-    const last = Math.min(n, Math.ceil((this.scroll.scrollTop + room) / ROW) + 8);
+    const last = paper ? n : Math.min(n, Math.ceil((this.scroll.scrollTop + room) / ROW) + 8);
     for (let i = first; i < last; i++) this.body.append(this.row(i));
   }
 
@@ -194,7 +206,7 @@ export class Table<T> {
     const chosen = options.chosen?.(data) ?? false;
     const element = h("div", {
       role: "row",
-      class: `trow${chosen ? " chosen" : ""}${i === this.cursor ? " cursor" : ""}`,
+      class: `trow${data === options.first ? " first" : ""}${chosen ? " chosen" : ""}${i === this.cursor ? " cursor" : ""}`,
       "aria-rowindex": i + 2,
       "aria-selected": chosen ? "true" : "false",
       onclick: () => {
@@ -251,7 +263,7 @@ export class Table<T> {
 
   csv(): string {
     const { columns } = this.options;
-    const lines = [columns.map((c) => csvField(c.title)).join(",")];
+    const lines = [columns.map((c) => csvField(c.unit ? `${c.title} (${c.unit})` : c.title)).join(",")];
     for (const row of this.shown) {
       lines.push(columns.map((c) => csvField((c.value ? c.value(row) : c.text(row)) ?? "")).join(","));
     }

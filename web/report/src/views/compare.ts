@@ -20,6 +20,11 @@ const BY: [By, string][] = [
   ["shape", "Shape"],
 ];
 
+/** As sonde diff judges the whole and each row. */
+const RULE =
+  "Slower or faster: the medians differ by 2 % or more, a rank test gives p < 1 %, and the 95 % interval does not contain 0. " +
+  "Same: the interval lies within ±5 %. Unclear: anything else.";
+
 /** "12.3 % slower", with how sure that is. */
 function headline(total: Change): HTMLElement {
   const { low, high } = total;
@@ -43,8 +48,10 @@ function headline(total: Change): HTMLElement {
       { class: "stats" },
       h("div", { class: "stat small" }, h("b", null, f.time(total.old_median_ns)), h("span", null, "median before")),
       h("div", { class: "stat small" }, h("b", null, f.time(total.new_median_ns)), h("span", null, "median after")),
-      h("div", { class: "stat small" }, h("b", null, signed(total.new_ns - total.old_ns)), h("span", null, "change of the mean")),
+      h("div", { class: "stat small" }, h("b", null, signed(total.new_median_ns - total.old_median_ns)), h("span", null, "change of the median")),
     ),
+    h("p", { class: "faint" }, `Means, which single slow runs move: ${f.time(total.old_ns)} before, ${f.time(total.new_ns)} after (${signed(total.new_ns - total.old_ns)}).`),
+    h("p", { class: "faint rule" }, RULE),
   );
 }
 
@@ -86,7 +93,7 @@ function open(root: HTMLElement, page: Page): Opened {
     if (index >= 0) page.selectRow(by, index);
     else page.clear(); // a row that only the other profile has
   };
-  const bars = charts.add("Time gained or lost per row; the bars add up to the change of the mean. The table holds the same figures.", true, (svg, width, t) =>
+  const bars = charts.add("Change of the mean time per run by row; the bars add up to the change of the mean of a run. The table below compares medians.", true, (svg, width, t) =>
     drawChanges(svg, width, t, by, comparison.rows[by], comparison.total, noise, (row) => find.chosen(by, row), choose),
   );
   const spread = charts.add("Distributions of the latency before and after, on one axis", false, (svg, width, t) => drawHistogram(svg, width, t, distributions(page, t.accent, t.faint)));
@@ -103,7 +110,7 @@ function open(root: HTMLElement, page: Page): Opened {
   const show = (): void => {
     const verdict = page.params.get("verdict") ?? "";
     const all = comparison.rows[by];
-    list = changeTable(page, by, verdict ? all.filter((row) => row.verdict === verdict) : all, find, choose);
+    list = changeTable(page, by, verdict ? all.filter((row) => row.verdict === verdict) : all, comparison.total, find, choose);
     clear(groups);
     for (const [id, title] of BY) groups.append(button(title, () => regroup(id), { "aria-pressed": String(id === by) }));
     clear(place);
@@ -132,7 +139,7 @@ function open(root: HTMLElement, page: Page): Opened {
       { class: "cards compare" },
       h("section", { class: "card", "aria-label": "Verdict" }, headline(comparison.total), named(page)),
       card("Distribution of the latency", "", [pictureButtons("distributions", () => spread.svg)], spread.element),
-      card("What makes the difference", "wide", [pictureButtons("difference", () => bars.svg)], h("p", null, loud, h("label", { for: "only-changes" }, " Only what is more than noise")), bars.element),
+      card("What makes the difference", "wide", [pictureButtons("difference", () => bars.svg)], h("p", null, loud, h("label", { for: "only-changes" }, " Only what is more than noise")), h("p", { class: "faint" }, "Change of the mean time per run: means of rows add up to that of the run, medians do not. The table of rows compares medians."), bars.element),
       card("One run of each", "wide", [lanes.buttons], h("p", { class: "faint" }, lanes.caption), lanes.element),
       card("Rows", "wide", [], place),
     ),
@@ -159,6 +166,7 @@ export const compare: View = {
   keys: [
     ["W S", "zoom the two runs in and out"],
     ["A D", "move them left and right"],
+    ["0", "the whole of both runs"],
     ["← →", "the operator before, the one behind (with the runs focused)"],
   ],
   shown: (data: PageData) => data.comparison !== null,

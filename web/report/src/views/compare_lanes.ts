@@ -93,6 +93,7 @@ export class Lanes {
     else if (key === "s") this.zoom(1 / 0.7);
     else if (key === "a") this.move(-0.2);
     else if (key === "d") this.move(0.2);
+    else if (key === "0") this.zoom(Infinity);
     else return false;
     return true;
   }

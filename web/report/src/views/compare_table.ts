@@ -54,23 +54,24 @@ const interval = (row: Change): string =>
   row.low !== null && row.high !== null && row.low > 0 && Number.isFinite(row.high) ? `${f.change(row.low)} … ${f.change(row.high)}` : "";
 const both = (row: Change): boolean => row.verdict !== "new" && row.verdict !== "gone";
 
-export function changeTable(page: Page, by: By, rows: Change[], find: Finder, choose: (row: Change) => void): Table<Change> {
+export function changeTable(page: Page, by: By, rows: Change[], total: Change, find: Finder, choose: (row: Change) => void): Table<Change> {
   const asked = page.params.get("sort") ?? ""; // unless told, the largest difference first, whatever its sign
   const size = (row: Change): number => Math.abs(row.new_median_ns - row.old_median_ns);
   const titles: Record<By, string> = { op: "Type", node: "Operator", shape: "Shapes of the inputs" };
   return new Table<Change>({
-    name: `comparison by ${by}`,
+    name: `comparison by ${by === "op" ? "type" : by}`,
     columns: [
-      { id: "name", title: titles[by], text: (row) => row.name, width: "minmax(9rem, 1fr)" },
+      { id: "name", title: titles[by], text: (row) => (row === total ? "Whole run" : row.name), width: "minmax(9rem, 1fr)" },
       ...(by === "op" ? [] : [by === "node" ? { id: "node", title: "Nodes", text: (row: Change) => row.node, width: "minmax(9rem, 1.5fr)" } : { id: "op", title: "Type", text: (row: Change) => row.op, width: "8rem" }]),
-      { id: "old", title: "Before", hint: "Median per run; in CSV: ns", number: true, text: (row) => (row.verdict === "new" ? "" : f.time(row.old_median_ns)), value: (row) => row.old_median_ns },
-      { id: "new", title: "After", hint: "Median per run; in CSV: ns", number: true, text: (row) => (row.verdict === "gone" ? "" : f.time(row.new_median_ns)), value: (row) => row.new_median_ns },
-      { id: "difference", title: "Difference", hint: "Of the medians; in CSV: ns", number: true, text: (row) => signed(row.new_median_ns - row.old_median_ns), value: (row) => row.new_median_ns - row.old_median_ns },
-      { id: "change", title: "Change", hint: "In CSV: the ratio", number: true, text: (row) => (both(row) ? f.change(row.ratio) : ""), value: (row) => (both(row) ? row.ratio : null), cell: (row) => VERDICTS[row.verdict]?.color ?? "" },
+      { id: "old", title: "Before", hint: "Median per run", unit: "ns", number: true, text: (row) => (row.verdict === "new" ? "" : f.time(row.old_median_ns)), value: (row) => row.old_median_ns },
+      { id: "new", title: "After", hint: "Median per run", unit: "ns", number: true, text: (row) => (row.verdict === "gone" ? "" : f.time(row.new_median_ns)), value: (row) => row.new_median_ns },
+      { id: "difference", title: "Difference", hint: "Of the medians", unit: "ns", number: true, text: (row) => signed(row.new_median_ns - row.old_median_ns), value: (row) => row.new_median_ns - row.old_median_ns },
+      { id: "change", title: "Change", hint: "Of the medians", unit: "ratio", number: true, text: (row) => (both(row) ? f.change(row.ratio) : ""), value: (row) => (both(row) ? row.ratio : null), cell: (row) => VERDICTS[row.verdict]?.color ?? "" },
       { id: "interval", title: "95 % interval", text: interval, width: "10.5rem" },
       { id: "verdict", title: "Verdict", text: (row) => verdictText(row.verdict), cell: (row) => VERDICTS[row.verdict]?.color ?? "", width: "7rem" },
       { id: "p", title: "p", hint: "Probability of such a difference by chance", number: true, text: (row) => (both(row) ? (row.p < 0.0001 ? "< 0.0001" : f.digits(row.p)) : ""), value: (row) => row.p, width: "6rem" },
     ],
+    first: total,
     rows: [...rows].sort((a, b) => size(b) - size(a)),
     sort: { column: asked.replace(/^-/, ""), down: asked.startsWith("-") },
     words: (row) => `${row.name} ${row.op} ${row.node} ${row.verdict}`,

@@ -10,12 +10,13 @@ import type { Page } from "../state";
 import type { Opened, View } from "../view";
 import { type Area, Camera } from "./graph_camera";
 import { drawGraph, type Mode, reachOf, type Scene } from "./graph_draw";
-import { type Group, groupsAround, groupsOf, groupTree, LARGE } from "./graph_groups";
+import { type Group, groupsAround, groupsOf, groupTree, openAtFirst } from "./graph_groups";
 import { Layouter } from "./graph_layout";
 import { MiniMap } from "./graph_map";
-import { type Model, modelOf, mostTime, type TableInfo, tablesOf } from "./graph_model";
+import { type Model, modelOf } from "./graph_model";
 import { Search } from "./graph_search";
 import { Strip } from "./graph_strip";
+import { bodiesOf, mainTable, type TableInfo, tablesOf } from "./graph_tables";
 import { Tools } from "./graph_tools";
 import { sentence, tipOf } from "./graph_words";
 
@@ -54,7 +55,7 @@ export class GraphView implements Opened {
     this.mode = MODES.find((m) => m === page.params.get("by")) ?? "time";
     this.originals = page.params.get("nodes") === "1";
     this.folded = page.params.get("folded") === "1";
-    this.tree = groupTree(this.p, table.steps);
+    this.tree = this.grow();
     this.draw = perFrame(() => this.paint());
     this.finder = new Search(this);
     this.search = this.finder.input;
@@ -69,7 +70,7 @@ export class GraphView implements Opened {
       hover: (x, y, event) => tooltip(event, event ? tipOf(this.p, this.scene?.model.boxes[this.boxAt(x, y)]) : []),
     });
     this.map = new MiniMap(this.camera);
-    this.strip = new Strip(page);
+    this.strip = new Strip(page, (info) => this.setTable(info));
     root.className = "full";
     this.tools.mount(root, this.map.canvas, this.strip.element);
     this.unwatch = onTheme(() => {
@@ -85,12 +86,15 @@ export class GraphView implements Opened {
   }
 
   // ---------------------------------------------------------------- what is drawn
+  /** Groups of the steps that are drawn: folded ones would make the others look like many. */
+  private grow(): Group {
+    return groupTree(this.p, this.table.steps.filter((i) => this.folded || !this.p.steps[i].folded));
+  }
   private readOpen(): void {
     const said = this.page.params.get("open");
-    const groups = groupsOf(this.tree);
-    const all = said === "all" || (said === undefined && this.table.steps.length <= LARGE);
     const some = new Set((said ?? "").split(".").filter(Boolean).map(Number));
-    this.open = new Set(groups.map((g) => g.id).filter((id) => all || some.has(id)));
+    const ids = groupsOf(this.tree).map((g) => g.id);
+    this.open = said === undefined ? openAtFirst(this.tree) : new Set(ids.filter((id) => said === "all" || some.has(id)));
   }
   private writeOpen(said?: string): void {
     this.page.set("open", said ?? ([...this.open].join(".") || "none"));
@@ -122,16 +126,23 @@ export class GraphView implements Opened {
     };
   }
 
-  /** Where the address says; else the selection; else all, or its top where all is too small to read. */
+  /** Where the address says; else all; where that is too small to read the selection, or what takes most time. */
   private begin(scene: Scene): void {
     const told = this.camera.read(this.page.params.get("at"));
     if (!told) this.camera.show(this.whole());
     if (!told && this.camera.zoom < LEGIBLE) {
       this.camera.zoom = LEGIBLE;
-      const first = [...scene.chosen][0];
-      const y = Math.min(scene.layout.height / 2, this.camera.height / 2 / LEGIBLE);
-      if (first === undefined) this.camera.centre(scene.layout.x[0] ?? 0, y);
-      else this.camera.centre(scene.layout.x[first], scene.layout.y[first]);
+      const { boxes } = scene.model;
+      const hottest = boxes.reduce((best, box, i) => (box.share > (boxes[best]?.share ?? 0) ? i : best), 0);
+      const at = [...scene.chosen][0] ?? hottest;
+      const { layout } = scene;
+      // Near an edge of the drawing the edge stands at that of the screen: no room for nothing.
+      const inside = (v: number, size: number, screen: number): number =>
+        size <= screen ? size / 2 : Math.max(screen / 2, Math.min(size - screen / 2, v));
+      this.camera.centre(
+        inside(layout.x[at] ?? 0, layout.width, this.camera.width / LEGIBLE),
+        inside(layout.y[at] ?? 0, layout.height, this.camera.height / LEGIBLE),
+      );
     }
     this.placed = true; // from now on the address follows
   }
@@ -185,7 +196,7 @@ export class GraphView implements Opened {
     this.page.set("table", String(info.table));
     this.page.set("open", null);
     this.page.set("at", null);
-    this.tree = groupTree(this.p, info.steps);
+    this.tree = this.grow();
     this.readOpen();
     this.placed = false;
     this.finder.forget();
@@ -207,7 +218,10 @@ export class GraphView implements Opened {
   setFolded(on: boolean): void {
     this.folded = on;
     this.page.set("folded", on ? "1" : null);
-    this.lay();
+    this.page.set("open", null); // other groups
+    this.tree = this.grow();
+    this.readOpen();
+    this.lay(() => this.see());
   }
   openAll(on: boolean): void {
     this.open = new Set(on ? groupsOf(this.tree).map((g) => g.id) : []);
@@ -219,8 +233,12 @@ export class GraphView implements Opened {
 
   // ---------------------------------------------------------------- groups
   private openGroup(box: number): void {
-    const group = this.scene?.model.boxes[box]?.group;
-    if (!group) return;
+    const chosen = this.scene?.model.boxes[box];
+    const group = chosen?.group;
+    if (!group) {
+      const [body] = chosen && chosen.step >= 0 ? bodiesOf(this.p, chosen.step) : [];
+      return body && this.setTable(body);
+    }
     this.open.add(group.id);
     this.writeOpen();
     this.lay((scene) => {
@@ -364,7 +382,7 @@ function openGraph(root: HTMLElement, page: Page): Opened {
   const tables = tablesOf(page.profile);
   const wanted = tables.find((t) => String(t.table) === page.params.get("table"));
   const [first] = page.selection.steps;
-  const table = wanted ?? tables.find((t) => t.table === page.profile.steps[first]?.table) ?? mostTime(tables);
+  const table = wanted ?? tables.find((t) => t.table === page.profile.steps[first]?.table) ?? mainTable(tables);
   if (table) return new GraphView(root, page, table);
   root.append(
     empty("No graph", "This profile names no steps of a model. sonde records them with every run; profiles of other programs carry none.", "sonde profile MODEL -o report.html"),
@@ -382,7 +400,7 @@ export const graph: View = {
     ["0", "the whole graph"],
     ["↑ ↓", "to the first producer or consumer"],
     ["← →", "to the neighbour in the same rank"],
-    ["Enter", "open a group; in the search: next hit"],
+    ["Enter", "open a group, or the body of a step; in the search: next hit"],
     ["Backspace", "close the group around the selection"],
   ],
   shown: () => true,

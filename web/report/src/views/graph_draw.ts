@@ -191,8 +191,8 @@ function drawText(s: Surface, scene: Scene, box: Box, x: number, y: number, ink:
   s.text(fit(box.title, TITLE, room), x + 8, y + 19);
   s.font = TEXT;
   s.text(fit(box.name, TEXT, room), x + 8, y + 36);
-  const badge = box.badge ? fit(box.badge, TEXT, 64) : "";
-  s.text(figuresOf(box, badge ? room - 68 : room), x + 8, y + 53);
+  const badge = box.badge ? fit(box.badge, TEXT, 96) : "";
+  s.text(figuresOf(box, badge ? room - widthOf(badge) - 4 : room), x + 8, y + 53);
   if (badge) {
     s.textAlign = "right";
     s.text(badge, x + box.w - 8, y + 53);

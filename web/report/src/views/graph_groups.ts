@@ -16,6 +16,7 @@ const MANY = 300; // children of one group; more are cut into runs
 const RUN = 50;
 /** Above so many steps a graph opens as groups. */
 export const LARGE = 1500;
+const FEW = 8; // boxes say too little: the largest of them is opened
 
 export const isGroup = (child: Group | number): child is Group => typeof child !== "number";
 
@@ -108,6 +109,20 @@ export function groupsOf(root: Group): Group[] {
     }
   }
   return all;
+}
+
+/** The groups that are open at first: all of a graph that is not large; of a large one so many that there is something to see. */
+export function openAtFirst(root: Group): Set<number> {
+  if (root.steps.length <= LARGE) return new Set(groupsOf(root).map((g) => g.id));
+  const open = new Set<number>();
+  const shown = [...root.children];
+  for (;;) {
+    const groups = shown.filter(isGroup);
+    const largest = groups.reduce<Group | null>((a, b) => (a && a.steps.length >= b.steps.length ? a : b), null);
+    if (!largest || (groups.length > 1 && shown.length > FEW) || shown.length + largest.children.length > LARGE) return open;
+    open.add(largest.id);
+    shown.splice(shown.indexOf(largest), 1, ...largest.children);
+  }
 }
 
 /** By step: the groups around it, the innermost first. */

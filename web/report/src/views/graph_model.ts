@@ -2,8 +2,9 @@
 // What the graph view draws: the steps of one binding as boxes, or groups of them, joined by the tensors that one makes
 // and another reads; inputs and outputs of the model as small boxes of their own.
 import * as f from "../format";
-import { type Origin, type Profile, type Row, type Step, stepNode, stepNodes, stepTitle, type Tensor, tensorText } from "../profile";
+import { type Origin, type Port, type Profile, type Row, type Step, stepNode, stepNodes, stepTitle, type Tensor, tensorText } from "../profile";
 import { type Group, isGroup } from "./graph_groups";
+import { figuresOf, rowOf, sharersOf, stepCount, type TableInfo } from "./graph_tables";
 
 export interface Box {
   kind: "step" | "group" | "input" | "output";
@@ -46,72 +47,14 @@ const BOX_HEIGHT = 62;
 export const HEAD = 62; // height of a box above the nodes inside
 export const LINE = 18;
 export const INSIDE = 12; // nodes drawn in a box at most
-const PILLS = 40; // inputs or outputs drawn one by one at most
-
-// ---------------------------------------------------------------- tables
-export interface TableInfo {
-  table: number;
-  steps: number[]; // in the order they run
-  time: number; // of its spans
-}
-interface Facts {
-  tables: TableInfo[];
-  sharers: Uint32Array; // by row of the table by node: steps that are in it
-}
-const known = new WeakMap<Profile, Facts>();
-
-function factsOf(p: Profile): Facts {
-  const there = known.get(p);
-  if (there) return there;
-  const tables = new Map<number, TableInfo>();
-  const sharers = new Uint32Array(p.rows.node.length);
-  const infoOf = p.steps.map((step, i) => {
-    let info = tables.get(step.table);
-    if (!info) tables.set(step.table, (info = { table: step.table, steps: [], time: 0 }));
-    info.steps.push(i);
-    if (step.rows[1] >= 0) sharers[step.rows[1]]++;
-    return info;
-  });
-  const { n, step, duration } = p.spans;
-  for (let i = 0; i < n; i++) if (step[i] >= 0 && infoOf[step[i]]) infoOf[step[i]].time += duration[i];
-  for (const info of tables.values()) info.steps.sort((a, b) => p.steps[a].index - p.steps[b].index);
-  const made = { tables: [...tables.values()], sharers };
-  known.set(p, made);
-  return made;
-}
-
-export const tablesOf = (p: Profile): TableInfo[] => factsOf(p).tables;
-
-export function mostTime(tables: TableInfo[]): TableInfo | null {
-  let best: TableInfo | null = null;
-  for (const info of tables) {
-    if (!best || info.time > best.time || (info.time === best.time && info.steps.length > best.steps.length)) best = info;
-  }
-  return best;
-}
-
-/** "binding 1: 120 steps, 1×3×224×224 f32" */
-export function tableLabel(p: Profile, info: TableInfo): string {
-  const made = new Set(info.steps.flatMap((i) => p.steps[i].outputs.map((t) => t.name)));
-  let shape = "";
-  for (const i of info.steps) {
-    const input = p.steps[i].inputs.find((t) => t.name && !t.constant && !made.has(t.name));
-    if (input) {
-      shape = `, ${tensorText(input)}`;
-      break;
-    }
-  }
-  return f.shorten(f.plain(`binding ${info.table}: ${f.count(info.steps.length)} steps${shape}`), 70);
-}
-
-export const rowOf = (p: Profile, step: Step): Row | null => p.rows.node[step.rows[1]] ?? null;
-/** How many steps the figures of a step belong to; 1: to it alone. */
-export const sharersOf = (p: Profile, step: Step): number => factsOf(p).sharers[step.rows[1]] ?? 1;
+const PILLS = 6; // inputs or outputs drawn one by one at most; of more, those of the same boxes are drawn as one
+const MOST_PILLS = 40; // of those; of still more, one at each box
 
 // ---------------------------------------------------------------- boxes
 function stepBox(p: Profile, index: number, originals: boolean): Box {
   const step = p.steps[index];
   const row = rowOf(p, step);
+  const took = figuresOf(p, step);
   const nodes = stepNodes(step);
   const shared = sharersOf(p, step);
   const inside = originals && nodes.length > 1 ? nodes : [];
@@ -123,32 +66,33 @@ function stepBox(p: Profile, index: number, originals: boolean): Box {
     op: step.op,
     title: stepTitle(step),
     name: stepNode(step),
-    time: row ? row.mean_ns : NaN,
-    share: row ? row.share : 0,
+    time: took ? took.time : NaN,
+    share: took ? took.share : 0,
     roofline: row ? row.roofline : null,
-    figures: step.folded ? "folded" : row ? `${f.time(row.mean_ns)}  ${f.percent(row.share)}${shared > 1 ? ` (${f.count(shared)} steps)` : ""}` : "not timed",
-    badge: step.control ? "bodies" : nodes.length > 1 ? `${f.count(nodes.length)} nodes` : "",
+    figures: step.folded ? "folded" : took ? `${f.time(took.time)}  ${f.percent(took.share)}${shared > 1 ? ` (${f.count(shared)} steps)` : ""}` : "not timed",
+    badge: step.control ? "with its bodies" : nodes.length > 1 ? `${f.count(nodes.length)} nodes` : "",
     inside,
-    w: BOX_WIDTH,
+    w: step.control ? BOX_WIDTH + 24 : BOX_WIDTH,
     h: lines ? HEAD + lines * LINE + 8 : BOX_HEIGHT,
   };
 }
 
 function groupBox(p: Profile, group: Group, count: number): Box {
-  const rows = new Set<Row>(); // a row counts once, however many steps it has
+  const rows = new Map<Row, Step>(); // a row counts once, however many steps it has
   for (const i of group.steps) {
     const row = rowOf(p, p.steps[i]);
-    if (row) rows.add(row);
+    if (row) rows.set(row, p.steps[i]);
   }
   let time = 0;
   let share = 0;
   let longest = -1;
   let op = "";
-  for (const row of rows) {
-    time += row.mean_ns;
-    share += row.share;
-    if (row.mean_ns > longest) {
-      longest = row.mean_ns;
+  for (const [row, step] of rows) {
+    const took = figuresOf(p, step) ?? { time: 0, share: 0 };
+    time += took.time;
+    share += took.share;
+    if (took.time > longest) {
+      longest = took.time;
       op = row.op;
     }
   }
@@ -164,7 +108,7 @@ function groupBox(p: Profile, group: Group, count: number): Box {
     share,
     roofline: null,
     figures: rows.size ? `${f.time(time)}  ${f.percent(share)}` : "not timed",
-    badge: `${f.count(count)} steps`,
+    badge: stepCount(count),
     inside: [],
     w: BOX_WIDTH + 12,
     h: BOX_HEIGHT,
@@ -226,50 +170,80 @@ class Links {
   }
 }
 
-/** Tensors that come from outside or go there, and the boxes that read or make them. */
+/** Tensors that come from outside or go there, by their names there, and the boxes that read or make them. */
 type Ends = Map<string, { tensor: Tensor; boxes: Set<number> }>;
-function meet(ends: Ends, tensor: Tensor, box: number): void {
-  const there = ends.get(tensor.name);
+function meet(ends: Ends, name: string, tensor: Tensor, box: number): void {
+  const there = ends.get(name);
   if (there) there.boxes.add(box);
-  else ends.set(tensor.name, { tensor, boxes: new Set([box]) });
+  else ends.set(name, { tensor, boxes: new Set([box]) });
+}
+
+interface Bundle {
+  names: string[];
+  tensors: Tensor[];
+  boxes: ReadonlySet<number>;
+}
+/** Ends that are drawn as one: each alone, or all of the same boxes, or all whose first box is the same. */
+function bundles(ends: Ends): Bundle[] {
+  const by = (key: (name: string, near: ReadonlySet<number>) => string, boxes: (near: ReadonlySet<number>) => ReadonlySet<number>): Bundle[] => {
+    const all = new Map<string, Bundle>();
+    for (const [name, { tensor, boxes: near }] of ends) {
+      const id = key(name, near);
+      let one = all.get(id);
+      if (!one) all.set(id, (one = { names: [], tensors: [], boxes: boxes(near) }));
+      one.names.push(name);
+      one.tensors.push(tensor);
+    }
+    return [...all.values()];
+  };
+  if (ends.size <= PILLS) return by((name) => name, (near) => near);
+  const same = by((_, near) => [...near].join(), (near) => near);
+  if (same.length <= MOST_PILLS) return same;
+  const first = (near: ReadonlySet<number>): number => near.values().next().value ?? -1;
+  return by((_, near) => String(first(near)), (near) => new Set([first(near)]));
 }
 
 function addPills(kind: "input" | "output", ends: Ends, boxes: Box[], links: Links): void {
-  const link = (at: number, box: number, tensor: Tensor): void => (kind === "input" ? links.add(at, box, tensor) : links.add(box, at, tensor));
-  if (ends.size <= PILLS) {
-    for (const [name, { tensor, boxes: near }] of ends) {
-      for (const box of near) link(boxes.length, box, tensor);
-      boxes.push(pill(kind, name, tensorText(tensor)));
-    }
-    return;
-  }
-  const byBox = new Map<number, Tensor[]>(); // too many: one for all at the same box
-  for (const { tensor, boxes: near } of ends.values()) {
-    const first = [...near][0];
-    const list = byBox.get(first);
-    if (list) list.push(tensor);
-    else byBox.set(first, [tensor]);
-  }
-  for (const [box, tensors] of byBox) {
-    for (const tensor of tensors) link(boxes.length, box, tensor);
-    const one = tensors.length === 1;
-    boxes.push(pill(kind, one ? tensors[0].name : `${f.count(tensors.length)} ${kind}s`, one ? tensorText(tensors[0]) : ""));
+  for (const { names, tensors, boxes: near } of bundles(ends)) {
+    const at = boxes.length;
+    for (const box of near) for (const tensor of tensors) kind === "input" ? links.add(at, box, tensor) : links.add(box, at, tensor);
+    const one = names.length === 1;
+    boxes.push(pill(kind, one ? names[0] : `${f.count(names.length)} ${kind}s`, one ? tensorText(tensors[0]) : names.slice(0, 6).join(", ")));
   }
 }
 
 /** What a tensor is known by: its memory, since a view of it has another name. */
 const keyOf = (t: Tensor): string => (t.value ? `#${t.value}` : t.name);
 
+/** By value: the names of the inputs or outputs of a binding; null: the profile does not tell them. */
+function portsOf(p: Profile, table: number, output: boolean): Map<number, string[]> | null {
+  const own = (p.ports ?? []).filter((port: Port) => port.table === table);
+  if (!own.length) return null;
+  const ports = new Map<number, string[]>();
+  for (const port of own) {
+    if (Boolean(port.output) !== output) continue;
+    const names = ports.get(port.value);
+    if (names) names.push(port.name);
+    else ports.set(port.value, [port.name]);
+  }
+  return ports;
+}
+
+/** What a tensor that no step makes is called outside; none: it was computed when the model was loaded. */
+function inputNames(t: Tensor, ports: Map<number, string[]> | null): string[] {
+  return ports && t.value ? (ports.get(t.value) ?? []).slice(0, 1) : [t.name];
+}
+
 export function modelOf(p: Profile, info: TableInfo, root: Group, options: Options): Model {
   const boxOf = new Int32Array(p.steps.length).fill(-1);
   const boxes = boxesOf(p, root, options, boxOf);
-  const links = new Links(3 * boxes.length + 2 * PILLS + 1);
+  const links = new Links(3 * boxes.length + 2 * MOST_PILLS + 1);
   const makers = new Map<string, number>(); // who makes a tensor in the end
   for (const i of info.steps) for (const t of p.steps[i].outputs) if (keyOf(t)) makers.set(keyOf(t), i);
+  const ports = portsOf(p, info.table, false);
   const sofar = new Map<string, number>();
   const read = new Set<string>();
   const inputs: Ends = new Map();
-  const outputs: Ends = new Map();
   for (const i of info.steps) {
     for (const t of p.steps[i].inputs) {
       const key = keyOf(t);
@@ -277,19 +251,13 @@ export function modelOf(p: Profile, info: TableInfo, root: Group, options: Optio
       read.add(key);
       const maker = sofar.get(key) ?? makers.get(key);
       if (boxOf[i] < 0) continue;
-      if (maker === undefined) meet(inputs, t, boxOf[i]);
+      if (maker === undefined) for (const name of inputNames(t, ports)) meet(inputs, name, t, boxOf[i]);
       else if (boxOf[maker] >= 0) links.add(boxOf[maker], boxOf[i], t);
     }
     for (const t of p.steps[i].outputs) if (keyOf(t)) sofar.set(keyOf(t), i);
   }
-  const handed = new Set(p.lives.filter((l) => l.table === info.table && l.place === "output").map((l) => l.name));
-  for (const i of info.steps) {
-    for (const t of p.steps[i].outputs) {
-      if (boxOf[i] >= 0 && t.name && (!read.has(keyOf(t)) || handed.has(t.name))) meet(outputs, t, boxOf[i]);
-    }
-  }
   addPills("input", inputs, boxes, links);
-  addPills("output", outputs, boxes, links);
+  addPills("output", outputsOf(p, info, boxOf, makers, read), boxes, links);
   const list = links.done();
   const boxOut: number[][] = boxes.map(() => []);
   const boxIn: number[][] = boxes.map(() => []);
@@ -299,4 +267,20 @@ export function modelOf(p: Profile, info: TableInfo, root: Group, options: Optio
   });
   const most = boxes.reduce((a, b) => Math.max(a, b.share), 0);
   return { boxes, links: list, boxOf, most, boxOut, boxIn };
+}
+
+/** The model's outputs as the profile names them; where it names none, what nobody reads or what is handed to the caller. */
+function outputsOf(p: Profile, info: TableInfo, boxOf: Int32Array, makers: Map<string, number>, read: Set<string>): Ends {
+  const ends: Ends = new Map();
+  const ports = portsOf(p, info.table, true);
+  const handed = new Set(p.lives.filter((l) => l.table === info.table && l.place === "output").map((l) => l.name));
+  const namesOf = (t: Tensor, i: number): string[] => {
+    if (ports) return t.value && makers.get(keyOf(t)) === i ? (ports.get(t.value) ?? []) : [];
+    return t.name && (!read.has(keyOf(t)) || handed.has(t.name)) ? [t.name] : [];
+  };
+  for (const i of info.steps) {
+    if (boxOf[i] < 0) continue;
+    for (const t of p.steps[i].outputs) for (const name of namesOf(t, i)) meet(ends, name, t, boxOf[i]);
+  }
+  return ends;
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Below the graph: how long the selected steps took each time they ran, from the first run to the last.
 import { theme } from "../colors";
-import { clear, h, sharp } from "../dom";
+import { append, button, clear, h, sharp } from "../dom";
 import * as f from "../format";
 import { Cat, isWarmup, type Profile } from "../profile";
 import type { Page } from "../state";
+import { bodiesOf, tableLabel, type TableInfo } from "./graph_tables";
 
 const HEIGHT = 44;
 
@@ -32,12 +33,15 @@ export class Strip {
   readonly element: HTMLElement;
   private readonly canvas: HTMLCanvasElement;
   private readonly words = h("p", { class: "faint" });
+  private readonly bodies = h("p", { class: "graph-bodies" });
   private readonly page: Page;
+  private readonly enter: (body: TableInfo) => void;
   private spans: Uint32Array = new Uint32Array(0);
   private steps: ReadonlySet<number> | null = null;
 
-  constructor(page: Page) {
+  constructor(page: Page, enter: (body: TableInfo) => void) {
     this.page = page;
+    this.enter = enter;
     this.canvas = h("canvas", {
       tabindex: 0,
       role: "application",
@@ -50,7 +54,7 @@ export class Strip {
         this.choose(this.chosen() + step);
       },
     });
-    this.element = h("div", { class: "graph-strip" }, this.words, this.canvas);
+    this.element = h("div", { class: "graph-strip" }, this.bodies, this.words, this.canvas);
   }
 
   private chosen(): number {
@@ -81,6 +85,10 @@ export class Strip {
   }
 
   private describe(p: Profile): void {
+    const inside = [...(this.steps ?? [])].flatMap((i) => bodiesOf(p, i));
+    clear(this.bodies);
+    this.bodies.hidden = !inside.length;
+    append(this.bodies, [inside.length === 1 ? "Its body: " : "Its bodies: ", inside.slice(0, 8).map((info) => button(tableLabel(p, info), () => this.enter(info)))]);
     clear(this.words);
     if (!this.spans.length) {
       this.words.append(this.steps?.size ? "The selected step has no spans in this profile." : "Select a step to see how long it took in each run.");

@@ -6,9 +6,9 @@ import * as f from "../format";
 import type { GraphView } from "./graph";
 import type { Camera } from "./graph_camera";
 import type { Mode } from "./graph_draw";
-import { tableLabel, tablesOf } from "./graph_model";
 import { drawingButtons } from "./graph_picture";
 import type { Search } from "./graph_search";
+import { stepCount, stepLabel, tableLabel, tablesOf } from "./graph_tables";
 
 const MODES: [Mode, string, string][] = [
   ["time", "Time", "Darker is a larger share of a run"],
@@ -28,6 +28,7 @@ export class Tools {
   readonly canvas: HTMLCanvasElement;
   private readonly bar = h("div", { class: "toolbar" });
   private readonly colours = h("div", { class: "graph-legend" });
+  private readonly note = h("p", { class: "faint" });
   private readonly state = h("p", { class: "graph-busy", role: "status" });
   private readonly words = h("p", { class: "visually-hidden", "aria-live": "polite" });
   private readonly view: GraphView;
@@ -41,8 +42,8 @@ export class Tools {
   }
 
   mount(root: HTMLElement, map: HTMLElement, strip: HTMLElement): void {
-    append(this.stage, [this.canvas, map, this.colours, this.state, this.words]);
-    append(root, [this.bar, this.stage, strip]);
+    append(this.stage, [this.canvas, map, this.state, this.words]);
+    append(root, [this.bar, this.stage, h("div", { class: "graph-foot" }, this.colours, this.note), strip]);
     this.refresh();
   }
 
@@ -52,6 +53,7 @@ export class Tools {
     clear(this.bar);
     append(this.bar, [
       this.whichTable(),
+      this.outOfBody(),
       view.search,
       this.finder.found,
       this.whichMode(),
@@ -68,8 +70,11 @@ export class Tools {
     ]);
     this.canvas.setAttribute(
       "aria-label",
-      `Graph of ${f.count(view.table.steps.length)} steps. Arrow keys go along its edges, Enter opens a group, F fits, plus and minus zoom.`,
+      `Graph of ${stepCount(view.table.ran)}. Arrow keys go along its edges, Enter opens a group, F fits, plus and minus zoom.`,
     );
+    const named = view.table.steps.some((i) => [...view.p.steps[i].inputs, ...view.p.steps[i].outputs].some((t) => t.name || t.value));
+    this.note.hidden = named || view.table.steps.length < 2;
+    this.note.textContent = this.note.hidden ? "" : "This profile names no tensors, so there are no edges: the steps stand in the order they first ran.";
   }
 
   private whichTable(): HTMLElement | null {
@@ -89,6 +94,19 @@ export class Tools {
       tables.map((t) => h("option", { selected: t === view.table }, tableLabel(view.p, t))),
     );
     return select;
+  }
+  /** Back to the step whose body is shown. */
+  private outOfBody(): HTMLElement | null {
+    const { view } = this;
+    const { owner } = view.table;
+    const step = view.p.steps[owner];
+    const around = step && tablesOf(view.p).find((t) => t.table === step.table);
+    if (!around) return null;
+    const out = (): void => {
+      view.setTable(around);
+      view.reveal(owner);
+    };
+    return button(`↑ ${stepLabel(step, 30)}`, out, { title: "To the step whose body this is" });
   }
   private whichMode(): HTMLElement {
     const { view } = this;

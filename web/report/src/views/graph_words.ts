@@ -2,7 +2,8 @@
 // A box of the graph in words: beside the pointer, and for those who cannot see it.
 import * as f from "../format";
 import { type Profile, stepNodes } from "../profile";
-import { type Box, type Model, sharersOf } from "./graph_model";
+import type { Box, Model } from "./graph_model";
+import { bodiesOf, rowOf, sharersOf } from "./graph_tables";
 
 const MOST = 6; // nodes named beside the pointer
 
@@ -28,6 +29,9 @@ export function tipOf(p: Profile, box: Box | undefined): string[] {
   const nodes = stepNodes(step);
   if (nodes.length > 1) lines.push(...nodes.slice(0, MOST).map((n) => f.shorten(f.plain(`${n.op} ${n.name}`), 80)));
   if (nodes.length > MOST) lines.push(`and ${f.count(nodes.length - MOST)} more nodes`);
-  if (step.control) lines.push("its time contains its bodies in other bindings");
+  if (!step.control) return lines;
+  const row = rowOf(p, step);
+  lines.push(`with its bodies, which are bindings of their own${row ? `; ${f.time(row.mean_ns)} without them` : ""}`);
+  if (bodiesOf(p, box.step).length) lines.push("double click or Enter opens a body");
   return lines;
 }

@@ -58,7 +58,7 @@ class Operators {
     const column = asked.replace(/^-/, "");
     this.mark();
     this.table = new Table<Line>({
-      name: `operators by ${this.by}`,
+      name: `operators by ${this.by === "op" ? "type" : this.by}`,
       columns,
       rows: lines,
       sort: columns.some((c) => c.id === column) ? { column, down: asked.startsWith("-") } : { column: "time", down: true },

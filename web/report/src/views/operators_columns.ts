@@ -47,6 +47,12 @@ const figure = (v: number, text: (v: number) => string): string => (Number.isFin
 const number = (v: number | null): number | null => (v !== null && Number.isFinite(v) ? v : null);
 const speed = (n: number, ns: number): number | null => (n > 0 && ns > 0 ? n / ns : null); // G per second
 
+/** What the longest name needs, in rem; figures beside it need none of that room. */
+function nameRoom(lines: Line[]): number {
+  const longest = lines.reduce((most, { row }) => Math.max(most, row.name.length), 0);
+  return Math.min(18, Math.max(8, 3 + 0.5 * longest));
+}
+
 export function columnsOf(p: Profile, by: By, lines: Line[], look: { dark: boolean }): Column<Line>[] {
   const input = ({ row }: Line): string => {
     const tensor = row.step >= 0 ? p.steps[row.step]?.inputs[0] : undefined;
@@ -59,20 +65,20 @@ export function columnsOf(p: Profile, by: By, lines: Line[], look: { dark: boole
       title: titles[by],
       text: ({ row }) => row.name || "(none)",
       color: ({ row }) => (by === "precision" ? null : row.bracket ? "var(--grey)" : opColor(p, row.op, look.dark)),
-      width: by === "shape" || by === "kernel" ? "minmax(14rem, 1.4fr)" : by === "op" ? "minmax(8rem, 0.8fr)" : "minmax(10rem, 1fr)",
+      width: by === "shape" || by === "kernel" ? "minmax(14rem, 1.4fr)" : `minmax(${nameRoom(lines)}rem, 1fr)`,
     },
     { id: "op", title: "Type", text: ({ row }) => (by === "shape" || by === "kernel" ? row.op : ""), width: "minmax(7rem, 0.7fr)" },
     { id: "node", title: "Nodes", hint: "The nodes of the model that the step computes", text: ({ row }) => (by === "node" ? row.node : ""), width: "minmax(12rem, 1.2fr)" },
     { id: "nodes", title: "Nodes", number: true, text: ({ count }) => (by === "precision" ? f.count(count) : ""), value: ({ count }) => count, width: "5rem" },
     { id: "calls", title: "Calls", hint: "Per run", number: true, text: ({ row }) => figure(row.calls, f.count), value: ({ row }) => row.calls, width: "5rem" },
-    { id: "time", title: "Time per run", hint: "Mean over the measured runs", number: true, text: ({ row }) => f.time(row.mean_ns), value: ({ row }) => row.mean_ns, width: "8.6rem" },
-    { id: "share", title: "Share", hint: "Of the mean latency", number: true, text: ({ row }) => f.percent(row.share), value: ({ row }) => row.share, bar: ({ row }) => row.share },
-    { id: "mean", title: "Per call", hint: "Mean of a call", number: true, text: ({ row }) => figure(row.call_mean_ns, f.time), value: ({ row }) => number(row.call_mean_ns) },
-    { id: "p50", title: "p50", hint: "Half of the calls take at most this", number: true, text: ({ row }) => figure(row.call_p50_ns, f.time), value: ({ row }) => number(row.call_p50_ns) },
-    { id: "p99", title: "p99", hint: "99 % of the calls take at most this", number: true, text: ({ row }) => figure(row.call_p99_ns, f.time), value: ({ row }) => number(row.call_p99_ns) },
-    { id: "gflops", title: "Speed", hint: "Arithmetic operations per second; in CSV: GFLOP/s", number: true, text: ({ row }) => f.gflops(row.flops, row.mean_ns), value: ({ row }) => speed(row.flops, row.mean_ns), width: "8.4rem" },
-    { id: "gbps", title: "Bandwidth", hint: "Bytes read and written per second; in CSV: GB/s", number: true, text: ({ row }) => f.bandwidth(row.bytes, row.mean_ns), value: ({ row }) => speed(row.bytes, row.mean_ns) },
-    { id: "roofline", title: "Of the peak", hint: "Speed or bandwidth, whichever comes nearer to what the machine can do", number: true, text: ({ row }) => (row.roofline === null ? "" : f.percent(row.roofline)), value: ({ row }) => row.roofline, bar: ({ row }) => row.roofline ?? 0 },
+    { id: "time", title: "Time per run", hint: "Mean over the measured runs", unit: "ns", number: true, text: ({ row }) => f.time(row.mean_ns), value: ({ row }) => row.mean_ns, width: "8.6rem" },
+    { id: "share", title: "Share", hint: "Of the mean latency", unit: "0…1", number: true, text: ({ row }) => f.percent(row.share), value: ({ row }) => row.share, bar: ({ row }) => row.share },
+    { id: "mean", title: "Per call", hint: "Mean of a call", unit: "ns", number: true, text: ({ row }) => figure(row.call_mean_ns, f.time), value: ({ row }) => number(row.call_mean_ns), width: "6rem" },
+    { id: "p50", title: "p50", hint: "Half of the calls take at most this", unit: "ns", number: true, text: ({ row }) => figure(row.call_p50_ns, f.time), value: ({ row }) => number(row.call_p50_ns), width: "6rem" },
+    { id: "p99", title: "p99", hint: "99 % of the calls take at most this", unit: "ns", number: true, text: ({ row }) => figure(row.call_p99_ns, f.time), value: ({ row }) => number(row.call_p99_ns), width: "6rem" },
+    { id: "gflops", title: "Speed", hint: "Arithmetic operations per second", unit: "GFLOP/s", number: true, text: ({ row }) => f.gflops(row.flops, row.mean_ns), value: ({ row }) => speed(row.flops, row.mean_ns), width: "8.4rem" },
+    { id: "gbps", title: "Bandwidth", hint: "Bytes read and written per second", unit: "GB/s", number: true, text: ({ row }) => f.bandwidth(row.bytes, row.mean_ns), value: ({ row }) => speed(row.bytes, row.mean_ns) },
+    { id: "roofline", title: "Of the peak", hint: "Speed or bandwidth, whichever comes nearer to what the machine can do", unit: "0…1", number: true, text: ({ row }) => (row.roofline === null ? "" : f.percent(row.roofline)), value: ({ row }) => row.roofline, bar: ({ row }) => row.roofline ?? 0 },
     { id: "bound", title: "Bound by", text: ({ row }) => row.bound, width: "6.4rem" },
     { id: "ipc", title: "IPC", hint: "Instructions per cycle", number: true, text: ({ row }) => (row.hw && row.hw.cycles > 0 ? f.digits(row.hw.instructions / row.hw.cycles) : ""), value: ({ row }) => (row.hw && row.hw.cycles > 0 ? row.hw.instructions / row.hw.cycles : null), width: "5rem" },
     { id: "arithmetic", title: "Arithmetic", text: ({ row }) => (by === "precision" ? "" : row.arithmetic), width: "7rem" },

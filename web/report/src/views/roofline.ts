@@ -36,13 +36,13 @@ function stepsTable(page: Page, chosen: () => Set<number>, dark: () => boolean):
   const all: Column<Line>[] = [
     { id: "name", title: "Operator", text: ({ row }) => row.name, color: ({ row }) => opColor(p, row.op, dark()), width: "minmax(8rem, 1fr)" },
     { id: "node", title: "Nodes", text: ({ row }) => row.node, width: "minmax(9rem, 1.4fr)" },
-    { id: "time", title: "Time per run", number: true, text: ({ row }) => f.time(row.mean_ns), value: ({ row }) => row.mean_ns, width: "8.6rem" },
+    { id: "time", title: "Time per run", unit: "ns", number: true, text: ({ row }) => f.time(row.mean_ns), value: ({ row }) => row.mean_ns, width: "8.6rem" },
     { id: "intensity", title: "FLOP/byte", hint: "Arithmetic operations per byte read or written", number: true, text: ({ row }) => (row.flops > 0 && row.bytes > 0 ? f.digits(row.flops / row.bytes) : ""), value: ({ row }) => ratio(row.flops, row.bytes), width: "6.4rem" },
-    { id: "gflops", title: "Speed", hint: "In CSV: GFLOP/s", number: true, text: ({ row }) => f.gflops(row.flops, row.mean_ns), value: ({ row }) => ratio(row.flops, row.mean_ns), width: "8.4rem" },
-    { id: "gbps", title: "Bandwidth", hint: "In CSV: GB/s", number: true, text: ({ row }) => f.bandwidth(row.bytes, row.mean_ns), value: ({ row }) => ratio(row.bytes, row.mean_ns) },
-    { id: "roofline", title: "Of the peak", number: true, text: ({ row }) => (row.roofline === null ? "" : f.percent(row.roofline)), value: ({ row }) => row.roofline, bar: ({ row }) => row.roofline ?? 0 },
+    { id: "gflops", title: "Speed", unit: "GFLOP/s", number: true, text: ({ row }) => f.gflops(row.flops, row.mean_ns), value: ({ row }) => ratio(row.flops, row.mean_ns), width: "8.4rem" },
+    { id: "gbps", title: "Bandwidth", unit: "GB/s", number: true, text: ({ row }) => f.bandwidth(row.bytes, row.mean_ns), value: ({ row }) => ratio(row.bytes, row.mean_ns) },
+    { id: "roofline", title: "Of the peak", unit: "0…1", number: true, text: ({ row }) => (row.roofline === null ? "" : f.percent(row.roofline)), value: ({ row }) => row.roofline, bar: ({ row }) => row.roofline ?? 0 },
     { id: "bound", title: "Bound by", text: ({ row }) => row.bound, width: "6.4rem" },
-    { id: "gain", title: "To gain", hint: "Time per run that the step would save at its peak", number: true, text: ({ row }) => (row.roofline === null ? "" : f.time(gain(row))), value: ({ row }) => (row.roofline === null ? null : gain(row)) },
+    { id: "gain", title: "To gain", hint: "Time per run that the step would save at its peak", unit: "ns", number: true, text: ({ row }) => (row.roofline === null ? "" : f.time(gain(row))), value: ({ row }) => (row.roofline === null ? null : gain(row)) },
   ];
   const asked = page.params.get("sort") ?? "-gain";
   const columns = all.filter((c) => c.id === "time" || lines.some((line) => c.text(line) !== ""));

@@ -87,17 +87,23 @@ export function drawRoofline(svg: SVGSVGElement, width: number, t: Theme, p: Pro
 const power = (v: number): string => (v >= 1 ? f.grouped(v) : String(Number(v.toPrecision(1))));
 
 function drawSlopes(svg: SVGSVGElement, t: Theme, sides: Roof[], most: number, range: Range, x: (v: number) => number, y: (v: number) => number): void {
+  const texts: SVGTextElement[] = [];
   sides.forEach((roof, i) => {
     const from = Math.max(range.x[0], range.y[0] / roof.value);
     const to = Math.min(range.x[1], most / roof.value);
     if (!(to > from)) return;
     const [x1, y1, x2, y2] = [x(from), y(from * roof.value), x(to), y(to * roof.value)];
     const angle = (Math.atan2(y2 - y1, x2 - x1) * 180) / Math.PI;
-    const text = label(0, -5, `${roof.name} ${f.rate(roof.value * 1e9, "B/s")}`, "start", true);
+    // The slowest has its words below it, away from the others; a rim of paper keeps all readable where lines are close.
+    const below = i > 0 && i === sides.length - 1;
+    const text = label(0, below ? 15 : -5, `${roof.name} ${f.rate(roof.value * 1e9, "B/s")}`, "start", true);
     const along = 0.04 + 0.02 * i;
     text.setAttribute("transform", `translate(${x1 + (x2 - x1) * along} ${y1 + (y2 - y1) * along}) rotate(${angle})`);
-    svg.append(s("line", { x1, y1, x2, y2, stroke: t.faint, "stroke-width": 1.5, "stroke-dasharray": roof.name === "memory" ? "none" : "5 3" }), text);
+    for (const [name, value] of Object.entries({ stroke: t.panel, "stroke-width": "4", "paint-order": "stroke" })) text.setAttribute(name, value);
+    texts.push(text);
+    svg.append(s("line", { x1, y1, x2, y2, stroke: t.faint, "stroke-width": 1.5, "stroke-dasharray": roof.name === "memory" ? "none" : "5 3" }));
   });
+  svg.append(...texts);
 }
 
 function drawCeilings(svg: SVGSVGElement, t: Theme, tops: Roof[], fastest: number, range: Range, x: (v: number) => number, y: (v: number) => number, right: number): void {

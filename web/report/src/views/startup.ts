@@ -35,13 +35,19 @@ function title(p: Profile, i: number): string {
   return text ? `${spanName(p, i)} ${text}` : spanName(p, i);
 }
 
+/** Whether a span holds the first run and others behind it: the model's own. It is no part of the start. */
+function holdsRuns(p: Profile, i: number, first: number): boolean {
+  const { start, duration } = p.spans;
+  return first >= 0 && i !== first && start[i] <= start[first] && start[i] + duration[i] > start[first] + duration[first];
+}
+
 /** Levels below the top; -1: what it lies in is already a run. Bounded, since links may be anything. */
 function depthOf(p: Profile, i: number, within: number): number {
   const { parent, category } = p.spans;
   let depth = 0;
   for (let at = parent[i], n = 0; at >= 0 && n < 64; at = parent[at], n++) {
     if (category[at] === Cat.Iteration && at !== within) return -1;
-    if (LOADING.has(category[at]) || at === within) depth++;
+    if ((LOADING.has(category[at]) && !holdsRuns(p, at, within)) || at === within) depth++;
   }
   return depth;
 }
@@ -76,7 +82,7 @@ function bars(page: Page, made: Startup, dark: boolean): BarRow[] {
   const p = page.profile;
   const { start, duration, category } = p.spans;
   const whole = made.to - made.from || 1;
-  const seen = made.lines.filter(({ span }) => duration[span] >= LEAST * whole);
+  const seen = made.lines.filter(({ span }) => duration[span] >= LEAST * whole && !holdsRuns(p, span, made.first));
   const longest = seen.sort((a, b) => duration[b.span] - duration[a.span]).slice(0, BARS);
   return longest
     .sort((a, b) => a.span - b.span)
@@ -100,12 +106,13 @@ function table(page: Page, made: Startup): Table<Line> {
   const { start, duration } = p.spans;
   const whole = made.to - made.from || 1;
   const asked = page.params.get("sort") ?? "start";
+  const share = (span: number): number | null => (holdsRuns(p, span, made.first) ? null : duration[span] / whole);
   const columns: Column<Line>[] = [
-    { id: "name", title: "What", text: ({ depth, name, span }) => `${"\u2003".repeat(Math.min(depth, 8))}${span === made.first ? `first run (${name})` : name}`, value: ({ name }) => name, width: "minmax(12rem, 2fr)" },
+    { id: "name", title: "What", text: ({ depth, name, span }) => `${"\u2003".repeat(Math.min(depth, 8))}${span === made.first ? `first run (${name})` : holdsRuns(p, span, made.first) ? `${name} (all runs)` : name}`, value: ({ name }) => name, width: "minmax(12rem, 2fr)" },
     { id: "kind", title: "Kind", text: ({ span }) => spanCategory(p, span), width: "8rem" },
-    { id: "start", title: "Start", hint: "Since the model began to be loaded; in CSV: ns", number: true, text: ({ span }) => f.time(start[span] - made.from), value: ({ span }) => start[span] - made.from },
-    { id: "duration", title: "Duration", hint: "In CSV: ns", number: true, text: ({ span }) => f.time(duration[span]), value: ({ span }) => duration[span] },
-    { id: "share", title: "Share", hint: "Of the time to the first result", number: true, text: ({ span }) => f.percent(duration[span] / whole), value: ({ span }) => duration[span] / whole, bar: ({ span }) => duration[span] / whole },
+    { id: "start", title: "Start", hint: "Since the model began to be loaded", unit: "ns", number: true, text: ({ span }) => f.time(start[span] - made.from), value: ({ span }) => start[span] - made.from },
+    { id: "duration", title: "Duration", unit: "ns", number: true, text: ({ span }) => f.time(duration[span]), value: ({ span }) => duration[span] },
+    { id: "share", title: "Share", hint: "Of the time to the first result", unit: "0…1", number: true, text: ({ span }) => f.percent(share(span) ?? NaN), value: ({ span }) => share(span), bar: ({ span }) => share(span) ?? 0 },
   ];
   return new Table<Line>({
     name: "start-up",
@@ -126,7 +133,8 @@ function headline(p: Profile, made: Startup): HTMLElement {
   const { start, duration } = p.spans;
   const run = made.first >= 0 ? duration[made.first] : NaN;
   const usual = p.summary.iterations ? p.summary.wall.p50 : NaN;
-  const binding = p.steps.reduce((sum, step) => sum + (step.bind_ns > 0 ? step.bind_ns : 0), 0);
+  const bound = made.lines.some(({ span }) => spanName(p, span) === "bind"); // then the waterfall shows it, with all around the steps
+  const binding = bound ? 0 : p.steps.reduce((sum, step) => sum + (step.bind_ns > 0 ? step.bind_ns : 0), 0);
   const stat = (name: string, value: number, text = f.time(value)): HTMLElement | null =>
     Number.isFinite(value) && value > 0 ? h("div", { class: "stat small" }, h("b", null, text), h("span", null, name)) : null;
   const stats = h("div", { class: "stats" });
@@ -181,7 +189,7 @@ function open(root: HTMLElement, page: Page): Opened {
         { class: "card wide", "aria-label": "Waterfall" },
         h("h2", null, "Waterfall", pictureButtons("start-up", () => chart.svg)),
         chart.element,
-        hidden > 0 ? h("p", { class: "faint" }, `${f.count(hidden)} shorter ones are in the table only.`) : null,
+        hidden > 0 ? h("p", { class: "faint" }, `${f.count(hidden)} more ${hidden === 1 ? "span is" : "spans are"} in the table only: too short to be seen, or around all runs.`) : null,
       ),
       h("section", { class: "card wide", "aria-label": "Spans" }, h("h2", null, "Spans"), list.element),
     ),

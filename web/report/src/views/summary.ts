@@ -10,6 +10,7 @@ import type { Page } from "../state";
 import type { Opened, View } from "../view";
 import { arithmeticFacts, findings, machineFacts, modelFacts, warnings } from "./summary_facts";
 import { latencyCharts, latencyRange } from "./summary_latency";
+import { phaseChart } from "./summary_phases";
 import { gapChart, legend, shareChart } from "./summary_shares";
 import { slowest } from "./summary_steps";
 
@@ -56,7 +57,7 @@ function latencyCards(charts: Charts, page: Page): HTMLElement[] {
   const [spread, strip] = latencyCharts(charts, p, (run) => page.selectSpan(p.runs.span[run]));
   const worst = slowestRun(p);
   const { cut } = latencyRange([{ name: "", wall: p.runs.wall, p50: wall.p50, p99: wall.p99, color: "" }]);
-  const slowestButton = button(`Slowest: run ${f.count(worst + 1)}, ${f.time(p.runs.wall[worst])}`, () => showRun(page, worst), { class: "linklike" });
+  const slowestButton = button(`Slowest: measured run ${f.count(worst + 1)}, ${f.time(p.runs.wall[worst])}`, () => showRun(page, worst), { class: "linklike" });
   return [
     card(
       "Distribution of the latency",
@@ -83,20 +84,24 @@ function open(root: HTMLElement, page: Page): Opened {
   const share = shareChart(charts, page);
   const list = legend(page);
   const gap = gapChart(charts, p);
+  const phases = phaseChart(charts, p);
   const steps = slowest(page);
   const arithmetic = arithmeticFacts(p);
-  const last = arithmetic ? "" : "half"; // two or three cards fill the last row
+  const machine = machineFacts(p);
+  const known = machine.childElementCount > 0; // other programs do not tell
+  const last = arithmetic && known ? "" : arithmetic || known ? "half" : "wide"; // as many cards as there are fill the last row
   const cards = h("div", { class: "cards summary" });
   append(cards, [
     h("section", { class: "card wide headline-card", "aria-label": "Latency" }, headline(p), notes),
     card("Where the time goes", "wide", pictureButtons("where the time goes", () => share.svg), share.element, list.element),
+    phases ? card("Training step", "wide", pictureButtons("training step", () => phases.svg), phases.element) : null,
     card("The doctor’s verdicts", "", null, ...findings(p)),
     card("Slowest steps", "", null, steps.element),
     card("Operators and the true latency", "", pictureButtons("operators and latency", () => gap.svg), h("p", { class: "faint" }, gapText(p)), gap.element),
     latencyCards(charts, page),
     card("Model", last, null, modelFacts(p)),
-    card("Machine", last, null, machineFacts(p)),
-    arithmetic ? card("Arithmetic", "", null, arithmetic) : null,
+    known ? card("Machine", last, null, machine) : null,
+    arithmetic ? card("Arithmetic", last, null, arithmetic) : null,
   ]);
   root.append(h("h2", { class: "visually-hidden" }, "Summary"), h("div", { class: "summary-box" }, cards));
   const mark = (): void => {

@@ -83,7 +83,7 @@ export function arithmeticMix(p: Profile): Mix[] {
 }
 
 export function arithmeticFacts(p: Profile): HTMLElement | null {
-  const mix = arithmeticMix(p).filter((m) => !m.rows[0].bracket);
+  const mix = arithmeticMix(p).filter((m) => !m.rows[0].bracket && m.ns > 0);
   if (!mix.some((m) => m.flops > 0)) return null;
   return facts(
     mix.map((m): Fact => [
@@ -96,6 +96,12 @@ export function arithmeticFacts(p: Profile): HTMLElement | null {
 const ORDER: Record<Finding["severity"], number> = { slow: 0, note: 1, good: 2 };
 const TAG: Record<Finding["severity"], [mark: string, color: string]> = { slow: ["▲ slow", "bad"], note: ["● note", "note"], good: ["✓ good", "good"] };
 
+/** Peaks that were not measured are told once, by what they are wanted for. */
+function distinct(list: Finding[]): Finding[] {
+  const roofline = list.find((x) => x.topic === "roofline" && x.remedy);
+  return list.filter((x) => !(roofline && x.topic === "peaks" && x.remedy === roofline.remedy));
+}
+
 export function findings(p: Profile): HTMLElement[] {
   if (!p.findings.length) {
     const own = /^\d/.test(p.sonde);
@@ -104,7 +110,7 @@ export function findings(p: Profile): HTMLElement[] {
       h("pre", null, h("code", null, "sonde doctor MODEL")),
     ];
   }
-  const sorted = [...p.findings].sort((a, b) => (ORDER[a.severity] ?? 1) - (ORDER[b.severity] ?? 1));
+  const sorted = distinct(p.findings).sort((a, b) => (ORDER[a.severity] ?? 1) - (ORDER[b.severity] ?? 1));
   return sorted.slice(0, 40).map((x) => {
     const [mark, color] = TAG[x.severity] ?? TAG.note;
     return h(

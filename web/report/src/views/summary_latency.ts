@@ -138,7 +138,7 @@ function dots(svg: SVGSVGElement, p: Profile, x: (i: number) => number, y: (v: n
   for (let i = 0; i < n; i++) {
     const dot = s("circle", { class: "pick", cx: x(i), cy: y(wall[i]), r, fill: wall[i] > p.summary.wall.p99 ? t.bad : t.accent });
     dot.addEventListener("click", () => pick(i));
-    svg.append(part(dot, [`Run ${f.count(i + 1)}: ${f.time(wall[i])}`]));
+    svg.append(part(dot, [`Measured run ${f.count(i + 1)}: ${f.time(wall[i])}`]));
   }
 }
 

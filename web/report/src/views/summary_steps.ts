@@ -32,8 +32,9 @@ export function slowest(page: Page): Marked {
       { type: "button", class: "step", onclick: () => page.selectRow("node", index), ondblclick: () => page.go("timeline"), title: brief(row.node || row.name, 300) },
       fill,
       swatch,
-      h("span", { class: "who", dir: "auto" }, h("b", null, nodeTitle(row)), " ", h("span", { class: "faint" }, brief(row.name, 60))),
+      h("span", { class: "who", dir: "auto" }, h("b", null, nodeTitle(row))),
       h("span", null, f.time(row.mean_ns)),
+      h("span", { class: "who faint", dir: "auto" }, brief(row.name, 60)),
       h("span", { class: "faint" }, f.percent(row.share)),
     );
   });

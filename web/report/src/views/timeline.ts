@@ -65,7 +65,8 @@ class Timeline implements Opened {
     };
     this.search = h("input", {
       type: "search",
-      placeholder: "Search names, nodes, kernels",
+      placeholder: "Search spans",
+      title: "Names, nodes, kernels",
       "aria-label": "Search spans by name, node or kernel",
       oninput: () => this.typed(),
       onkeydown: (e: KeyboardEvent) => this.searchKey(e),

@@ -35,7 +35,7 @@ export function runPicker(p: Profile, inSight: () => number, show: (run: number)
     "aria-label": "Run to show",
     onchange: () => go(Math.floor(Number(number.value)) - 1),
   });
-  // Spans number their runs with the warm-ups before them: say that these are others.
+  // Warm-ups are counted on their own.
   const measured = p.summary.warmups > 0 && n === p.summary.iterations ? " measured" : "";
   return {
     element: n

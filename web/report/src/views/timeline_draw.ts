@@ -183,15 +183,22 @@ function drawFlow(g: Surface, v: Scene, paint: Paint, flow: Flow): void {
   if (!a || !b) return;
   const begin = s.start[flow.to];
   const from = flow.kind === "consumer" ? s.start[flow.from] + s.duration[flow.from] : Math.max(s.start[flow.from], begin);
-  const x0 = timeToX(v, from);
-  const x1 = timeToX(v, begin);
+  let x0 = timeToX(v, from);
+  let x1 = timeToX(v, begin);
   if ((x0 < v.gutter && x1 < v.gutter) || (x0 > v.width && x1 > v.width)) return;
   const down = b.y >= a.y;
   const y0 = TOP - v.scroll + (flow.kind === "consumer" ? a.y + a.height / 2 : a.y + (down ? a.height : 0));
   const y1 = TOP - v.scroll + (flow.kind === "consumer" ? b.y + b.height / 2 : b.y + (down ? 0 : b.height));
   // Consumers of the same row: a bow below it, so that the arrow does not lie on the boxes.
   const bow = flow.kind === "consumer" && Math.abs(y1 - y0) < 2 ? 16 : 0;
-  const pull = flow.kind === "consumer" ? Math.min(60, Math.abs(x1 - x0) / 2 + 8) : 0;
+  if (bow && x1 - x0 < 24) {
+    // Neighbours: from inside of one box into the other, or the arrow would have no length.
+    const half = (i: number): number => Math.min(14, (timeToX(v, s.start[i] + s.duration[i]) - timeToX(v, s.start[i])) / 2);
+    x0 -= half(flow.from);
+    x1 += half(flow.to);
+    if (x1 - x0 < 8) return;
+  }
+  const pull = flow.kind === "consumer" ? Math.min(60, Math.max(0, x1 - x0) / 2) : 0;
   const points: number[] = [];
   for (let k = 0; k <= CURVE; k++) {
     const t = k / CURVE;

@@ -2,7 +2,7 @@
 // From span to span on the timeline, and what is told of one.
 import * as f from "../format";
 import { firstEnding, firstStarting, HIDDEN, type Lanes } from "../lanes";
-import { Cat, isWarmup, type Profile, spanCategory, spanName, stepNode, stepTitle } from "../profile";
+import { Cat, type Profile, runName, spanCategory, spanName, stepNode, stepTitle } from "../profile";
 import type { Selection } from "../state";
 import { firstFrom, placeOf, spansOf } from "./timeline_find";
 
@@ -71,8 +71,8 @@ export function spanLines(p: Profile, i: number): string[] {
   const text = p.strings[s.text[i]];
   const lines = [
     f.shorten(f.plain(spanName(p, i) || "(unnamed)"), 120),
-    `${f.time(s.duration[i])}${Number.isFinite(share) ? `, ${f.percent(share)} of run ${s.run[i]}` : ""}`,
-    `starts at ${f.time(s.start[i])}; ${f.shorten(f.plain(spanCategory(p, i)), 40)}${isWarmup(p, i) ? ", warm-up" : ""}`,
+    `${f.time(s.duration[i])}${Number.isFinite(share) ? `, ${f.percent(share)} of ${runName(p, i) || "its run"}` : runName(p, i) ? `, ${runName(p, i)}` : ""}`,
+    `starts at ${f.time(s.start[i])}; ${f.shorten(f.plain(spanCategory(p, i)), 40)}`,
   ];
   if (step) lines.push(f.shorten(f.plain(`${stepTitle(step)} ${stepNode(step)}`), 160));
   if (step?.kernel) lines.push(f.shorten(f.plain(step.kernel), 120));

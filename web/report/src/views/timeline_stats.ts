@@ -47,6 +47,16 @@ export function smallest(list: Float64Array, k: number): number {
   return list[k];
 }
 
+/** Of an even number the mean of the two in the middle. The list is reordered. */
+export function median(list: Float64Array): number {
+  const half = list.length >>> 1;
+  const upper = smallest(list, half);
+  if (list.length % 2) return upper;
+  let lower = list[0]; // all before the place are at most as large
+  for (let i = 1; i < half; i++) lower = Math.max(lower, list[i]);
+  return (lower + upper) / 2;
+}
+
 /** The spans wholly inside a stretch of time by name and category: per group its spans' durations. */
 function grouped(p: Profile, from: number, to: number): { spans: number; first: number[]; durations: Float64Array[] } {
   const s = p.spans;
@@ -100,7 +110,7 @@ export function areaStats(p: Profile, from: number, to: number): AreaStats {
       mean: total / list.length,
       min,
       max,
-      p50: smallest(list, Math.ceil(list.length / 2) - 1), // nearest rank
+      p50: median(list),
     };
   });
   return { spans, covered: coveredTime(p, from, to), names };
@@ -137,6 +147,7 @@ export function statsPanel(
   const time = (id: "total" | "mean" | "min" | "p50" | "max", title: string) => ({
     id,
     title,
+    unit: "ns",
     number: true,
     width: "6rem",
     text: (r: NameStats) => f.time(r[id]),
@@ -148,7 +159,7 @@ export function statsPanel(
     columns: [
       { id: "name", title: "Name", text: (r) => r.name, color: (r) => color(r.span), width: "minmax(9rem, 3fr)" },
       { id: "kind", title: "Kind", text: (r) => r.category, width: "6rem" },
-      { ...time("total", "Total"), hint: "Sum over the spans in the selection (ns in CSV)", bar: (r) => r.total / most },
+      { ...time("total", "Total"), hint: "Sum over the spans in the selection", bar: (r) => r.total / most },
       { id: "count", title: "Count", number: true, width: "5rem", text: (r) => f.count(r.count), value: (r) => r.count },
       time("mean", "Mean"),
       time("min", "Min"),

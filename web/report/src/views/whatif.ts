@@ -34,7 +34,7 @@ function scenarioTable(p: Profile): HTMLElement {
     name: "what-if",
     columns: [
       { id: "name", title: "Scenario", text: (x) => x.name, width: "minmax(10rem, 1fr)" },
-      { id: "time", title: "Time per run", hint: "In CSV: ns", number: true, text: (x) => (measured(x) ? f.time(x.ns) : ""), value: (x) => (measured(x) ? x.ns : null), width: "8.6rem" },
+      { id: "time", title: "Time per run", unit: "ns", number: true, text: (x) => (measured(x) ? f.time(x.ns) : ""), value: (x) => (measured(x) ? x.ns : null), width: "8.6rem" },
       { id: "speedup", title: "Speed-up", number: true, text: (x) => (measured(x) ? `${f.digits(x.speedup)} ×` : ""), value: (x) => (measured(x) ? x.speedup : null) },
       { id: "note", title: "Note", text: (x) => x.note, width: "minmax(12rem, 3fr)" },
     ],

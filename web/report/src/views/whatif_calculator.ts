@@ -21,12 +21,12 @@ interface Assumed {
   product: boolean;
 }
 
-/** Types worth an assumption: products first, for they are what quantising and pruning change. */
+/** Types worth an assumption, most time first. */
 function assumable(p: Profile): Assumed[] {
   return p.rows.op
     .map((row, index) => ({ row, index, product: PRODUCTS.test(row.op) }))
     .filter(({ row }) => !row.bracket && row.share >= LEAST)
-    .sort((a, b) => Number(b.product) - Number(a.product) || b.row.mean_ns - a.row.mean_ns);
+    .sort((a, b) => b.row.mean_ns - a.row.mean_ns);
 }
 
 function read(text: string, list: Assumed[]): Factors {
@@ -63,7 +63,8 @@ class Line {
   private readonly number: HTMLInputElement;
   private readonly slider: HTMLInputElement;
   private readonly gone: HTMLButtonElement;
-  private readonly then = h("span", { class: "num" });
+  private readonly then = h("span", { class: "num then" });
+  private readonly said = h("span", { class: "note wrong", role: "status" });
   private readonly swatch = h("span", { class: "swatch", "aria-hidden": "true" });
   private readonly name: HTMLButtonElement;
 
@@ -84,6 +85,7 @@ class Line {
       h("span", { class: "factor" }, this.slider, this.number, h("span", { "aria-hidden": "true" }, "×"), this.gone),
       this.then,
       h("span", { class: "num faint", title: "Speed-up of the whole run if this took no time" }, `at most ${f.digits(mean / Math.max(mean - row.mean_ns, mean * 1e-9))} ×`),
+      this.said,
     );
   }
 
@@ -94,6 +96,10 @@ class Line {
     this.slider.value = String(gone ? 4 : Math.min(4, Math.max(0, Math.log2(factor))));
     this.slider.setAttribute("aria-valuetext", gone ? "takes no time" : `${f.digits(factor)} times as fast`);
     this.gone.setAttribute("aria-pressed", String(gone));
+    // What is typed and cannot be meant is told, not taken for something else in silence.
+    const wrong = document.activeElement === this.number && this.number.value !== "" && !(Number(this.number.value) > 0);
+    this.number.setAttribute("aria-invalid", String(wrong));
+    this.said.textContent = wrong ? "It must be more than 0. Until then it counts as 1: as fast as now." : "";
     this.then.textContent = f.time(this.of.row.mean_ns / factor);
     this.swatch.style.background = opColor(p, this.of.row.op, dark);
     this.element.classList.toggle("chosen", chosen);
