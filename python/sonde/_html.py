@@ -96,13 +96,14 @@ def profile(made: _sonde.Profile) -> str:
     lost = f"<div>{s['dropped']} records were dropped</div>" if s["dropped"] else ""
     operators = _table(["operator", "calls", unit.name, "share", "GFLOP/s"], lines)
     tables = f"{latency}{operators}{more}{_bars(rows[:_SHOWN], unit)}{lost}"
-    frame = _frame(made)
+    frame = _frame(made) if s["spans"] <= _MOST_SPANS else ""
     if frame:
         tables = f"{frame}<details><summary>The same as tables</summary>{tables}</details>"
     return f"<div>{head}{tables}</div>"
 
 
 _LARGEST_PAGE = 8 << 20  # bytes: it becomes a part of the notebook's file
+_MOST_SPANS = 2_000_000  # more take seconds to write, and their pages are larger than that as a rule
 
 
 def _frame(made: _sonde.Profile) -> str:

@@ -62,6 +62,12 @@ def _category_list(categories: Any) -> str | None:
     return ",".join(categories)
 
 
+def _views(profile: Any) -> ProfileViews:
+    if not isinstance(profile, ProfileViews):
+        raise InvalidArgument(f"expected a profile to compare with, not {type(profile).__name__}")
+    return profile
+
+
 class ProfileViews:
     """The views of a profile. `_profile()` says of which."""
 
@@ -147,7 +153,7 @@ class ProfileViews:
         """Compares this profile with a newer one, by "op", "node" or "shape", like `sonde diff`."""
         if by not in _BY or by == "kernel":
             raise InvalidArgument(f"profiles cannot be compared by '{by}', only by op, node or shape")
-        total, *rows = self._profile().compare(new._profile(), _BY[by])
+        total, *rows = self._profile().compare(_views(new)._profile(), _BY[by])
         return Comparison(total, rows)
 
     @property
@@ -224,7 +230,7 @@ class ProfileViews:
         .xlsx also have a row, with zero time, for each constant-folded node. With `before`, an earlier profile, a report
         page compares the two."""
         suffix = None if format is None else _suffix(format)
-        old = () if before is None else (before._profile(),)
+        old = () if before is None else (_views(before)._profile(),)
         self._profile().save(os.fspath(path), suffix, _category_list(categories), folded_nodes, *old)
 
     def export_chrome_trace(self, path: PathLike) -> None:

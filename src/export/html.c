@@ -30,21 +30,31 @@ static sonde_status write_data_plain(const sn_profile *p, sn_sink *sink, sonde_e
     return write_data(p, &(sn_export_options){0}, sink, err);
 }
 
+/* A title is a path, so it may be of any bytes: the page stays UTF-8. */
+static sonde_status put_tag(const char *type, const char *title, sn_sink *sink, sonde_error *err)
+{
+    sn_writer w;
+    sn_writer_init(&w, sink);
+    sn_put(&w, "<script type=\"application/x-sonde-");
+    sn_put(&w, type);
+    sn_put(&w, "\" title=\"");
+    for (const char *s = title ? title : ""; *s;) {
+        const char *safe = *s == '&' ? "&amp;" : *s == '"' ? "&quot;" : *s == '<' ? "&lt;" : NULL;
+        if (safe)
+            sn_put(&w, safe);
+        s += safe ? 1 : sn_put_char(&w, s);
+    }
+    sn_put(&w, "\">");
+    return sn_writer_finish(&w, err);
+}
+
 /* A block that browsers keep as text: base64 has no character that could end it. */
 static sonde_status put_block(part_fn part, const char *type, const char *title,
                               const sn_profile *p, const sn_export_options *opt, sn_sink *sink,
                               sonde_error *err)
 {
     sn_base64 text;
-    sn_sink_printf(sink, "<script type=\"application/x-sonde-%s\" title=\"", type);
-    for (const char *s = title ? title : ""; *s; s++) {
-        const char *safe = *s == '&' ? "&amp;" : *s == '"' ? "&quot;" : *s == '<' ? "&lt;" : NULL;
-        if (safe)
-            sn_sink_text(sink, safe);
-        else
-            sn_sink_write(sink, s, 1);
-    }
-    sn_sink_text(sink, "\">");
+    SN_TRY(put_tag(type, title, sink, err));
     sn_base64_init(&text, sink);
     SN_TRY(press(part, p, opt, &text.sink, err));
     sn_base64_finish(&text);

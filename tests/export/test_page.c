@@ -127,6 +127,7 @@ TEST(names_of_any_kind_stay_texts_of_the_page)
         CHECK_OK(sn_exporter_for_path("x.html")->write_with(p, &opt, memory_sink_init(&out), &err));
         CHECK(strstr(out.text, "alert(1)</script>") == NULL);
         CHECK(strstr(out.text, "<!--profile-->") == NULL);
+        CHECK_HAS(out.text, "\x01\xEF\xBF\xBD\u202e"); /* the title: UTF-8, whatever came */
         free(out.text);
     }
     sn_profile_free(p);
@@ -185,6 +186,35 @@ TEST(two_profiles_are_compared_as_sonde_diff_compares_them)
     CHECK(json_get(json_get(&tree, "rows"), "node")->n > 0);
     json_free(&tree);
     free(out.text);
+    sn_profile_free(p);
+}
+
+/* At every place where memory is asked for: an error that says so, and everything is given back. */
+TEST(a_page_for_which_there_is_no_memory_is_an_error)
+{
+    failing_alloc m;
+    memory_sink out;
+    sn_profile *p = syn_tiny(failing_init(&m));
+    const sn_export_options both = {.before = p}, *const options[] = {&(sn_export_options){0},
+                                                                      &both};
+    const char *const formats[] = {"x.page.gz", sn_report_page_bytes ? "x.html" : "x.page.gz"};
+    for (size_t k = 0; k < 2; k++) {
+        const sn_exporter *e = sn_exporter_for_path(formats[k]);
+        const long live = m.live;
+        sonde_status st = SONDE_OUT_OF_MEMORY;
+        for (long at = 0; st != SONDE_OK; at++) {
+            sonde_error err = {0};
+            m.calls = 0;
+            m.fail_at = at;
+            st = e->write_with(p, options[k], memory_sink_init(&out), &err);
+            free(out.text);
+            CHECK_MSG(st == SONDE_OK ? m.calls <= at : st == SONDE_OUT_OF_MEMORY,
+                      "%s: allocation %ld failed, and the status is %d: %s", formats[k], at, st,
+                      err.message);
+            CHECK_EQ(m.live, live);
+        }
+        m.fail_at = -1;
+    }
     sn_profile_free(p);
 }
 

@@ -15,6 +15,7 @@
 #include "fuzz/mutate_profile.h"
 #include "fuzz/values.h"
 #include "profile_readers/round_trip.h"
+#include "sonde/experimental/findings.h"
 #include "sonde/experimental/profile.h"
 
 #define MAX_MEMORY ((size_t)256 << 20)
@@ -163,6 +164,38 @@ static void compare(const sonde_profile *a, const sonde_profile *b, sonde_by by)
     sonde_comparison_release(c);
 }
 
+/* Both on one page: the profile's own texts are findings and scenarios, as those of a program. */
+static void compare_on_page(const sonde_profile *old, const sonde_profile *now, const char *text)
+{
+    const sonde_finding finding = {SONDE_SLOW, text, text, text, text};
+    const sonde_scenario_time scenario = {.name = text, .ns = 1e300, .speedup = -1, .note = text};
+    sonde_export_options o = SONDE_INIT(sonde_export_options);
+    o.format = ".html";
+    o.before = old;
+    o.before_title = o.title = text;
+    o.findings = &finding;
+    o.finding_count = 1;
+    o.scenarios = &scenario;
+    o.scenario_count = 1;
+    o.live = 1;
+    (void)sonde_profile_write(now, &o, discard, NULL, NULL); /* there may be no measured run */
+}
+
+static void read_findings(const sonde_profile *p)
+{
+    sonde_findings *found = NULL;
+    sonde_finding f;
+    if (sonde_profile_findings(p, &found, NULL) != SONDE_OK)
+        return;
+    for (size_t i = 0; i < sonde_findings_count(found); i++) {
+        need(sonde_findings_get(found, i, &f, NULL) == SONDE_OK);
+        need(length(f.topic) > 0 && length(f.finding) > 0 &&
+             length(sonde_severity_text(f.severity)) > 0);
+        need(length(f.evidence) + length(f.remedy) < SIZE_MAX);
+    }
+    sonde_findings_release(found);
+}
+
 /* ---- written and read again ---- */
 
 static char *table_of(const sonde_profile *p)
@@ -233,6 +266,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         show_all(&p, &random);
         read_rows(&p, (sonde_by)fuzz_below(&random, SONDE_BY_KERNEL + 1));
         read_spans(&p);
+        read_findings(&p);
+        if (fuzz_below(&random, 4) == 0)
+            compare_on_page(&p, &other, p.core->model_name);
+        if (fuzz_below(&random, 4) == 0)
+            compare_on_page(&other, &p, p.core->model_name);
         compare(&p, &p, by);
         compare(&p, &other, by);
         compare(&other, &p, by);

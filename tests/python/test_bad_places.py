@@ -14,7 +14,7 @@ from patience import PATIENCE
 PROGRAM = os.environ.get("SONDE_PROGRAM")
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
 
-SUFFIXES = ["json", "summary.json", "md", "txt", "folded", "csv", "xlsx", "pb.gz", "pftrace"]
+SUFFIXES = ["json", "summary.json", "md", "txt", "folded", "csv", "xlsx", "pb.gz", "pftrace", "html", "page.gz"]
 CATEGORIES = "model, iteration, operator, executor, memory, thread, user, device"
 
 
@@ -39,9 +39,20 @@ def result(tmp_path_factory):
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     folder = tmp_path_factory.mktemp("saved")
-    done = sonde(folder, "profile", "zoo:tiny_cnn", "-n", "10", "-q", *(x for s in SUFFIXES for x in ("-o", f"a.{s}")))
+    formats = [s for s in SUFFIXES if s != "html"]
+    done = sonde(folder, "profile", "zoo:tiny_cnn", "-n", "10", "-q", *(x for s in formats for x in ("-o", f"a.{s}")))
     assert done.returncode == 0, done.stderr
     return folder
+
+
+@pytest.fixture(params=SUFFIXES)
+def suffix(request, saved, tmp_path_factory):
+    """Every format; that of the report page where the build has one."""
+    if request.param == "html":
+        folder = tmp_path_factory.mktemp("page")
+        if "no report page" in sonde(folder, "report", saved / "a.pftrace", "-q", "-o", "page.html").stderr:
+            pytest.skip("this build has no report page")
+    return request.param
 
 
 def test_every_format_is_tried_here():
@@ -50,7 +61,6 @@ def test_every_format_is_tried_here():
     assert {f.strip(" ,") for f in formats.split()[1:]} == {"." + s for s in SUFFIXES}
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_full_disk_is_an_error_and_the_table_is_shown(suffix, tmp_path):
     path = tmp_path / f"x.{suffix}"
     path.symlink_to("/dev/full")
@@ -61,7 +71,6 @@ def test_a_full_disk_is_an_error_and_the_table_is_shown(suffix, tmp_path):
     assert path.is_symlink() and (tmp_path / "good.md").stat().st_size > 100
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_disk_that_fills_up_leaves_the_old_file(suffix, tmp_path):
     (tmp_path / f"x.{suffix}").write_text("old")
     done = sonde(tmp_path, "profile", "zoo:tiny_chain", "--no-optimize", "-n", "10", "-q", "-o", f"x.{suffix}", preexec_fn=small_disk)
@@ -131,7 +140,6 @@ def test_output_that_does_not_arrive_is_an_error(tmp_path):
 # ---- the environment --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
 def test_sonde_trace_on_a_full_disk_costs_no_result(suffix, tmp_path, result):
     (tmp_path / f"t.{suffix}").symlink_to("/dev/full")
     done = sonde(tmp_path, "run", "zoo:tiny_mlp", env={"SONDE_TRACE": f"t.{suffix}"})

@@ -66,6 +66,24 @@ def test_the_table_stays_as_it_is(folder):
     assert paged.stdout == plain.stdout and (folder / "z.html").exists()
 
 
+def test_names_do_no_harm_to_the_terminal(folder):
+    """Paths, models and operators: no control characters, nothing that turns the direction of what follows."""
+    evil = "\x1b[31m \u202e \u2028 \u2066 é"
+    (folder / f"{evil}.json").write_text(onnxruntime_profile(4000).replace("Conv", json.dumps(evil)[1:-1]))
+    done = sonde(folder, "profile", "zoo:tiny_mlp", "-q", "-n", "10", "-o", "named.json")
+    assert done.returncode == 0, done.stderr
+    named = (folder / "named.json").read_text()
+    assert '"tiny_mlp"' in named
+    (folder / "named.json").write_text(named.replace('"tiny_mlp"', json.dumps(evil)))
+    done = sonde(folder, "diff", f"{evil}.json", "named.json")
+    assert (done.returncode, done.stderr) == (0, "")
+    harmless = "?[31m ? ? ? é"
+    old, new, *table = done.stdout.splitlines()
+    assert old.startswith(f"old: {harmless}.json, ") and new.endswith(f", {harmless}")
+    assert any(line.startswith(harmless) for line in table)
+    assert not set(done.stdout) & set("\x1b\u202e\u2028\u2066")
+
+
 def onnxruntime_profile(conv_us):
     """A profile of ONNX Runtime's form with known times."""
     event = {"pid": 7, "tid": 9, "ph": "X"}

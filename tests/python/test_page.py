@@ -152,6 +152,16 @@ def test_a_page_holds_the_same_data(made):
     assert "Content-Security-Policy" in text and "unsafe" not in text.split("</head>")[0].split("<style>")[0]
 
 
+def test_a_suffix_in_capitals_is_the_same_format(tmp_path):
+    """With what the program adds to a page: what it sees of the machine."""
+    topics = []
+    for name in ("a.page.gz", "B.PAGE.GZ"):
+        done = sonde("profile", "zoo:tiny_mlp", "-n", 6, "-q", "-o", tmp_path / name)
+        assert done.returncode == 0, done.stderr
+        topics.append({f["topic"] for f in decode(gzip.open(tmp_path / name).read())[0]["findings"]})
+    assert "cores" in topics[0] and "cores" in topics[1]
+
+
 def test_profiles_of_another_program_come_out_in_the_same_form(tmp_path):
     events = [{"cat": "Session", "pid": 1, "tid": 1, "dur": 900, "ts": 5, "ph": "X", "name": "model_run", "args": {}}]
     for k, op in enumerate(["Conv", "Relu"]):
@@ -182,3 +192,26 @@ def test_python_writes_the_page_and_shows_it_in_notebooks(tmp_path):
     shown = second._repr_html_()
     assert "<iframe" in shown and 'sandbox="allow-scripts allow-downloads"' in shown and "<script" not in shown
     assert "allow-same-origin" not in shown
+
+
+def test_a_profile_that_is_too_large_for_a_notebook_is_shown_as_tables(tmp_path, monkeypatch):
+    sonde_package = pytest.importorskip("sonde")
+    from sonde import _html
+
+    sonde("profile", "zoo:tiny_mlp", "-n", 6, "-q", "-o", tmp_path / "a.pftrace")
+    profile = sonde_package.load_profile(tmp_path / "a.pftrace")
+    for limit in ("_MOST_SPANS", "_LARGEST_PAGE"):
+        with monkeypatch.context() as m:
+            m.setattr(_html, limit, 10)
+            assert "<iframe" not in profile._repr_html_() and "<table" in profile._repr_html_()
+
+
+@pytest.mark.parametrize("other", [5, "old.pftrace", object(), []])
+def test_what_is_no_profile_cannot_be_compared_with(tmp_path, other):
+    sonde_package = pytest.importorskip("sonde")
+    sonde("profile", "zoo:tiny_mlp", "-n", 6, "-q", "-o", tmp_path / "a.pftrace")
+    profile = sonde_package.load_profile(tmp_path / "a.pftrace")
+    for compare in (lambda: profile.export(tmp_path / "x.html", before=other), lambda: profile.compare(other)):
+        with pytest.raises(sonde_package.InvalidArgument, match=f"not {type(other).__name__}"):
+            compare()
+    assert not (tmp_path / "x.html").exists()

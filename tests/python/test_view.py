@@ -11,6 +11,7 @@ import re
 import signal
 import socket
 import subprocess
+import threading
 import urllib.parse
 
 import pytest
@@ -25,10 +26,10 @@ FOREVER = ["-n", "1000000000"]
 class View:
     """The program, and what a browser asks of it. Ended at the latest when the block is left."""
 
-    def __init__(self, folder, *arguments, **environment):
+    def __init__(self, folder, *arguments, pass_fds=(), **environment):
         environment = {**{k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")}, **environment}
         self.process = subprocess.Popen([PROGRAM, "view", *map(str, arguments)], cwd=folder, env=environment, text=True,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                                        pass_fds=pass_fds, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         line = self.process.stdout.readline()
         assert "http://" in line, self.process.stderr.read()
         self.address = urllib.parse.urlsplit(line.split()[-1])
@@ -417,6 +418,38 @@ def test_a_file_that_cannot_be_read_any_more_stays_as_it_was_shown(folder, tmp_p
         while view.status("/data", If_None_Match=tag) == 304:
             pass
         assert view.end()[0] == 0
+
+
+def test_a_file_that_became_a_pipe_is_not_waited_for(folder, tmp_path):
+    """Whoever opens a pipe that nobody writes to would wait for ever, and Ctrl-C with him."""
+    path = tmp_path / "t.pftrace"
+    path.write_bytes((folder / "old.pftrace").read_bytes())
+    os.mkfifo(tmp_path / "pipe")
+    with View(tmp_path, path.name, "--no-open") as view:
+        tag = view.ask("/data")[1]["ETag"]
+        os.rename(tmp_path / "pipe", path)
+        for _ in range(500):  # so that it has had a look
+            assert view.status("/data", If_None_Match=tag) == 304
+        assert view.end()[0] == 0
+
+
+def test_a_profile_may_come_through_a_pipe(folder):
+    data = (folder / "old.pftrace").read_bytes()
+    there, here = os.pipe()
+
+    def feed():
+        with os.fdopen(here, "wb") as f:
+            f.write(data)
+
+    writer = threading.Thread(target=feed)
+    writer.start()
+    try:
+        with View(folder, f"/dev/fd/{there}", "--no-open", pass_fds=[there]) as view:
+            assert head_of(view.ask("/data")[2])["summary"]["iterations"] == 10
+            assert view.end()[0] == 0
+    finally:
+        os.close(there)
+        writer.join()
 
 
 def test_a_file_that_stopped_growing_is_all_there_is(folder, tmp_path):

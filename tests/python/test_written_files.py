@@ -18,7 +18,7 @@ PROGRAM = os.environ.get("SONDE_PROGRAM")
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
 
 MODEL = "zoo:tiny_mlp"
-PROFILES = ["json", "summary.json", "md", "txt", "folded", "csv", "xlsx", "pb.gz", "pftrace"]
+PROFILES = ["json", "summary.json", "md", "txt", "folded", "csv", "xlsx", "pb.gz", "pftrace", "page.gz"]
 
 
 def program(*arguments):

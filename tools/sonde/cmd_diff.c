@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "sonde/experimental/profile.h"
 #include "tool.h"
@@ -152,9 +151,12 @@ static void print_heading(const diff *d, const diff_options *o)
     for (int k = 0; k < 2; k++) {
         const sonde_profile_summary *s = &d->summaries[k];
         const shown_unit u = unit_of_ms(s->p50_ns / 1e6);
-        printf("%s: %s, %llu runs, median %.*f%s%s%s\n", which[k], o->common.rest.items[k],
+        char *file = printable(o->common.rest.items[k]), *model = printable(s->model);
+        printf("%s: %s, %llu runs, median %.*f%s%s%s\n", which[k], file,
                (unsigned long long)s->iterations, u.decimals, s->p50_ns / 1e6 / u.divisor, u.name,
-               *s->model ? ", " : "", s->model);
+               *model ? ", " : "", model);
+        free(file);
+        free(model);
     }
     printf("\n");
 }
@@ -232,12 +234,6 @@ static int save_json(const diff *d, const diff_options *o)
 }
 
 /* ------------------------------------------------------------------ the page */
-static bool is_page(const char *path)
-{
-    const size_t n = strlen(path);
-    return n >= 5 && strcasecmp(path + n - 5, ".html") == 0;
-}
-
 static int save_pages(const diff *d, const diff_options *o)
 {
     sonde_export_options how = SONDE_INIT(sonde_export_options);
@@ -290,7 +286,7 @@ static int parse(const diff_options *o, diff *d)
     static const char *const ways[] = {"op", "node", "shape", NULL};
     d->limit = -1;
     for (size_t i = 0; i < o->outputs.n; i++)
-        if (!is_page(o->outputs.items[i]))
+        if (!has_suffix(o->outputs.items[i], ".html"))
             return fail_usage("unknown format of '%s'; diff saves a report page, whose suffix is "
                               ".html; --json saves the figures",
                               o->outputs.items[i]);

@@ -94,7 +94,7 @@ static void show_progress(void *user, const char *scenario, double done)
 static bool has_output(const table_options *t, const char *suffix)
 {
     for (size_t i = 0; i < t->outputs.n; i++)
-        if (ends_with(t->outputs.items[i], suffix))
+        if (has_suffix(t->outputs.items[i], suffix))
             return true;
     return false;
 }

@@ -2,7 +2,6 @@
 /* A profile on the terminal and in files: what `profile` and `report` do with the one they have. */
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "tool.h"
@@ -62,11 +61,9 @@ static int print_reports(const sonde_profile *profile, const table_options *o)
 static bool has_format(const char *path)
 {
     const char *suffix;
-    for (size_t k = 0; (suffix = sonde_format_suffix(k)) != NULL; k++) {
-        const size_t n = strlen(path), m = strlen(suffix);
-        if (n >= m && strcasecmp(path + n - m, suffix) == 0)
+    for (size_t k = 0; (suffix = sonde_format_suffix(k)) != NULL; k++)
+        if (has_suffix(path, suffix))
             return true;
-    }
     return false;
 }
 

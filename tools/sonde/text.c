@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "tool.h"
 
@@ -44,13 +45,20 @@ char *text_of(const char *fmt, ...)
     return s;
 }
 
+/* Control characters, breaks of lines, and what turns the direction of all that follows. */
+static bool moves_text(uint32_t c)
+{
+    return c < 0x20 || (c >= 0x7F && c < 0xA0) || (c >= 0x200E && c <= 0x200F) ||
+           (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);
+}
+
 char *printable(const char *s)
 {
     char *out = text_of("%s", s), *to = out;
     uint32_t c;
     for (size_t n; *s; s += n ? n : 1) {
         n = utf8_next(s, &c);
-        if (!n || c < 0x20 || (c >= 0x7F && c < 0xA0)) {
+        if (!n || moves_text(c)) {
             *to++ = '?';
         } else {
             memcpy(to, s, n);
@@ -65,6 +73,12 @@ bool ends_with(const char *s, const char *suffix)
 {
     const size_t n = strlen(s), m = strlen(suffix);
     return n >= m && strcmp(s + n - m, suffix) == 0;
+}
+
+bool has_suffix(const char *path, const char *suffix)
+{
+    const size_t n = strlen(path), m = strlen(suffix);
+    return n >= m && strcasecmp(path + n - m, suffix) == 0;
 }
 
 /* Four buffers, so that one printf may use several. */

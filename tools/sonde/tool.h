@@ -48,10 +48,12 @@ void *need(void *memory); /* exits when it is NULL: a program may, a library may
 void *grow(void *memory, size_t n, size_t bytes);       /* room for element n; doubles */
 char *text_of(const char *fmt, ...) SONDE_PRINTF(1, 2); /* from malloc */
 char *text_of_args(const char *fmt, va_list args) SONDE_PRINTF(1, 0);
-/* A copy without control characters and without bytes that are no text: names come from models and
- * would write elsewhere on a terminal. */
+/* A copy without control characters, marks of direction and bytes that are no text: names come from
+ * models and would write elsewhere on a terminal. */
 char *printable(const char *text);
 bool ends_with(const char *text, const char *suffix);
+/* In any case, as formats are chosen. */
+bool has_suffix(const char *path, const char *suffix);
 /* 1234567 ► "1,234,567" and 22020096 ► "21.0 MiB", in one of a few static buffers. */
 const char *grouped(uint64_t n);
 const char *bytes_text(uint64_t n);

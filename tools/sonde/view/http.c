@@ -230,20 +230,30 @@ static void go_on(http_server *s, size_t i, bool ready, const http_site *site)
         finish(s, i, site);
 }
 
-/* Makes room for one more; false: all that there are have asked, and are being answered. */
-static bool make_room(http_server *s)
+/* Who has said nothing for longest, of those whose place is for others; n: nobody. */
+static size_t longest_silent(const http_server *s)
 {
     size_t oldest = s->n;
-    if (s->n < MOST)
-        return true;
     const double now = now_ms(); /* who has just come may still speak */
     for (size_t i = 0; i < s->n; i++)
         if (s->all[i]->turn == READING && now - s->all[i]->since_ms >= SILENT_MS &&
             (oldest == s->n || s->all[i]->since_ms < s->all[oldest]->since_ms))
             oldest = i;
-    if (oldest == s->n)
+    return oldest;
+}
+
+/* False: all that there are have asked, and are being answered. */
+static bool has_room(const http_server *s)
+{
+    return s->n < MOST || longest_silent(s) < s->n;
+}
+
+static bool make_room(http_server *s)
+{
+    if (!has_room(s))
         return false;
-    drop(s, oldest);
+    if (s->n == MOST)
+        drop(s, longest_silent(s));
     return true;
 }
 
@@ -269,7 +279,8 @@ static void take_new(http_server *s)
 void http_serve(http_server *s, const http_site *site)
 {
     while (!site->over(site->user)) {
-        struct pollfd fds[MOST + 1] = {{.fd = s->fd, .events = POLLIN}};
+        /* Who cannot be taken yet must not wake the loop again and again. */
+        struct pollfd fds[MOST + 1] = {{.fd = has_room(s) ? s->fd : -1, .events = POLLIN}};
         for (size_t i = 0; i < s->n; i++)
             fds[i + 1] = (struct pollfd){
                 .fd = s->all[i]->fd,

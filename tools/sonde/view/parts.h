@@ -59,7 +59,7 @@ void source_close_model(view_run *v);
 
 /* A saved profile, which may still be written by another process. */
 typedef struct watched watched;
-/* False, without a word: it is not a profile. */
+/* False, without a word: it is not a profile. What is no file counts as one. */
 bool source_is_profile(const char *path, int64_t max_memory);
 int source_open_file(watched **w, shown *s, const common_options *o, int64_t max_memory,
                      const char *path);

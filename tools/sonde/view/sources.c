@@ -124,10 +124,12 @@ struct watched {
     bool live;
 };
 
+/* All 0 for what is not there and for what is no file: a pipe is read once, and whoever opens one
+ * that nobody writes to waits. */
 static stamp stamp_of(const char *path)
 {
     struct stat st;
-    if (stat(path, &st) != 0)
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
         return (stamp){0};
     return (stamp){.bytes = st.st_size, .number = st.st_ino, .written = st.st_mtim};
 }
@@ -167,7 +169,10 @@ static sonde_status read_quietly(const char *path, int64_t max_memory, sonde_pro
 
 bool source_is_profile(const char *path, int64_t max_memory)
 {
+    struct stat st;
     sonde_profile *profile = NULL;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return true; /* a look at a pipe would take what is in it */
     const bool is = read_quietly(path, max_memory, &profile) == SONDE_OK;
     sonde_profile_release(profile);
     return is;
@@ -213,7 +218,8 @@ void source_watch_file(watched *w, shown *s)
         if (!same_stamp(now, w->seen)) {
             w->seen = now;
             w->changed_ms = start;
-            read_again(w, s);
+            if (now.number)
+                read_again(w, s);
         } else if (w->live && start - w->changed_ms > SILENCE_MS) {
             w->live = false;
             shown_end(s);
