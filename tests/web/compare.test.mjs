@@ -5,7 +5,7 @@ import { after, before, test } from "node:test";
 import { seriousFaults } from "./axe.mjs";
 import { showsTime, tableRows } from "./figures.mjs";
 import { launch, open, PHONE } from "./page.mjs";
-import { comparison } from "./profiles.mjs";
+import { comparison, sameTwice } from "./profiles.mjs";
 
 let browser, made;
 before(async () => {
@@ -37,6 +37,8 @@ test("the comparison says what sonde diff says", () =>
     for (const row of [{ ...total, name: "Whole run" }, ...rows]) {
       assert.ok(shown.has(row.name), `a row for ${row.name}`);
       assert.match(shown.get(row.name)["Verdict"], new RegExp(row.verdict), row.name);
+      const both = row.old_median_ns > 0 && row.new_median_ns > 0;
+      assert.equal(shown.get(row.name)["Change"] !== "", both, `${row.name}: from nothing to something is no percentage`);
     }
   }));
 
@@ -52,6 +54,27 @@ test("the comparison is grouped and filtered, and its address keeps that", () =>
     const { hash } = await o.address();
     await o.goto(`#${hash}`);
     assert.equal((await listed()).length, wanted);
+  }));
+
+test("equal profiles have no difference, and no axis for it", async () => {
+  const o = await open(browser, (await sameTwice()).page, { hash: "#compare" });
+  try {
+    assert.match(await o.text("#view .verdict"), /No difference/);
+    const marks = await o.page.$$eval('section[aria-label="What makes the difference"] svg text.faint', (all) => all.map((text) => text.textContent));
+    assert.deepEqual(marks, []);
+    assert.deepEqual(o.faults, []);
+  } finally {
+    await o.close();
+  }
+});
+
+test("the colours of the two distributions are explained", () =>
+  using({ hash: "#compare" }, async (o) => {
+    const card = 'section[aria-label="Distribution of the latency"]';
+    const shown = await o.page.$$eval(`${card} .legend > span`, (all) => all.map((e) => [e.textContent, getComputedStyle(e.firstChild).backgroundColor]));
+    assert.deepEqual(shown.map(([word]) => word), ["before", "after"]);
+    const bars = await o.page.$$eval(`${card} svg rect`, (all) => [...new Set(all.map((e) => getComputedStyle(e).fill))]);
+    assert.deepEqual([...bars].sort(), shown.map(([, color]) => color).sort());
   }));
 
 test("either profile can be looked at", () =>

@@ -2,7 +2,7 @@
 // Figures as the page writes them, read back and held against the profile's own.
 import assert from "node:assert/strict";
 
-const TIMES = { ns: 1, "µs": 1e3, ms: 1e6, s: 1e9 };
+const TIMES = { ns: 1, "µs": 1e3, ms: 1e6, s: 1e9, min: 60e9, h: 3600e9 };
 const BYTES = { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 };
 const FIGURE = /^[−-]?(\d[\d\u202f]*(?:\.\d+)?)\u202f?(\S+)?$/u;
 
@@ -21,6 +21,7 @@ function holds(text, wanted, units, slack, what) {
   const difference = Math.abs(value - Math.abs(wanted));
   assert.ok(difference <= Math.abs(wanted) * 0.0051 + slack, `${what}: the page says ${text}, the profile ${wanted}`);
   assert.equal(digits.replace(".", "").replace(/^0+/, "").length, Math.max(3, digits.split(".")[0].length), `${what}: "${text}" has three digits`);
+  if (Number(digits) >= 1000) assert.equal(Number(digits), Number(Number(digits).toPrecision(3)), `${what}: "${text}" has three digits and zeros`);
 }
 export const showsTime = (text, ns, what = "") => holds(text, ns, TIMES, 0.51, what);
 export const showsBytes = (text, bytes, what = "") => holds(text, bytes, BYTES, 0.5, what);

@@ -77,6 +77,9 @@ async function profile(name, model, runs, ...options) {
 export const profileOf = (kind) =>
   once(kind, async () => ({ ...(await profile(kind, MODELS[kind].model, MODELS[kind].runs, "--level", "3", "-t", "2")), op: MODELS[kind].op }));
 
+/** Level 1 knows operators only: nothing of the start. */
+export const levelOneProfile = () => once("level1", () => profile("level1", "zoo:tiny_cnn", 10, "--level", "1"));
+
 /** A model whose every name wants to be something else than text. */
 export const hostileProfile = () =>
   once("hostile", async () => {
@@ -95,6 +98,15 @@ export const comparison = () =>
     const { stdout } = await sonde("diff", before.trace, after.trace, "--json", "-");
     writeFileSync(json, stdout);
     return { page: await intoPage(page), before, after, diff: JSON.parse(stdout) };
+  });
+
+/** A profile beside itself: nothing differs. */
+export const sameTwice = () =>
+  once("same", async () => {
+    const { trace } = await profileOf("cnn");
+    const page = join(folder(), "same.html");
+    await sonde("diff", trace, trace, "-q", "-o", page);
+    return { page: await intoPage(page) };
   });
 
 async function report(name, trace) {

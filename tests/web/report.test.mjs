@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { seriousFaults } from "./axe.mjs";
-import { csvRows, showsShare, showsTime, tableRows } from "./figures.mjs";
+import { csvRows, nanoseconds, showsShare, showsTime, tableRows } from "./figures.mjs";
 import { launch, open, PHONE } from "./page.mjs";
 import { MODELS, onnxruntimeProfile, profileOf, pytorchProfile } from "./profiles.mjs";
 
@@ -34,8 +34,13 @@ const CONTENT = {
     assert.match(await o.page.getAttribute("#view canvas", "aria-label"), /Graph of [\d\u202f]+ steps?/);
     assert.ok((await o.colours()) > 8, "boxes are drawn");
   },
-  async memory(o) {
+  async memory(o, { summary }) {
     assert.match(await o.text(), /\d\u202f(B|KiB|MiB)/);
+    // Not more steps than the model has: those that were folded away have no place on the axis.
+    const label = await o.page.getAttribute('#view canvas[aria-label^="Tensor lifetimes"]', "aria-label");
+    const steps = Number(label.match(/over ([\d\u202f]+) steps/)[1].replace(/\u202f/g, ""));
+    const most = summary.nodes.reduce((sum, row) => sum + Math.max(1, row.calls), 0);
+    assert.ok(steps <= most, `${steps} steps on the axis of lifetimes, ${most} in a run`);
     assert.ok((await o.colours()) > 3, "rectangles are drawn");
   },
   async roofline(o) {
@@ -160,6 +165,35 @@ for (const kind of Object.keys(MODELS)) {
     });
   });
 }
+
+test("all nodes behind a fused step are listed", async () => {
+  const o = await open(browser, (await profileOf("nodes")).page, { hash: "#graph?sel=step-0" });
+  try {
+    const behind = o.page.locator("aside section", { hasText: "256 nodes of the model" });
+    assert.equal(await behind.locator("dt").count(), 256);
+  } finally {
+    await o.close();
+  }
+});
+
+test("a step with bodies takes what they take, without the cost of recording them", async () => {
+  const { page, summary } = await profileOf("control");
+  const o = await open(browser, page, { hash: "#graph?sel=op-0" });
+  try {
+    const svg = (await o.download(o.page.locator("#view button", { hasText: "SVG" }))).bytes.toString("utf8");
+    const figure = svg.match(/>([\d.]+\u202f\S+) +([\d.]+)\u202f%<\/text><text[^>]*>with its bodies/);
+    assert.ok(figure, "the box of the Loop has its figures");
+    const [time, share] = [nanoseconds(figure[1]), Number(figure[2]) / 100];
+    const own = (name) => summary.operators.find((row) => row.name === name)?.mean_ms * 1e6 || 0;
+    const run = summary.latency_ms.mean * 1e6;
+    const least = own("Loop") + own("Mul") + own("Identity"); // its body is of these
+    assert.ok(time >= 0.99 * least && time <= 1.005 * (run - own("Add")), `${time} ns between ${least} and ${run - own("Add")}`);
+    assert.ok(Math.abs(share - time / run) < 0.01, `${share} of a run`);
+    assert.match(await o.text("aside"), /Without its bodies/);
+  } finally {
+    await o.close();
+  }
+});
 
 for (const [program, make, op] of [["ONNX Runtime", onnxruntimeProfile, "Conv"], ["PyTorch", pytorchProfile, "aten::mm"]]) {
   test(`a profile of ${program} opens in the same page`, async (t) => {

@@ -220,9 +220,10 @@ function base64() {
   });
 }
 
-/** Writes a page with such a profile; returns the profile. */
-export async function writeSynthetic(file, options) {
+/** Writes a page with such a profile, perhaps made odd by `change`; returns the profile. */
+export async function writeSynthetic(file, { change, ...options } = {}) {
   const profile = synthetic(options);
+  change?.(profile);
   const [before, after] = (await emptyPage()).split(MARK);
   const to = createWriteStream(file);
   to.write(`${before}<script type="application/x-sonde-profile" title="">`);

@@ -126,18 +126,24 @@ export function label(x: number, y: number, text: string, anchor: "start" | "mid
   return s("text", { x, y, "text-anchor": anchor, class: faint ? "faint" : null }, text);
 }
 
+/** What stands at a mark of an axis; marks are `step` apart, which says how many digits tell them apart. */
+export type MarkText = (v: number, step: number) => string;
+const stepOf = (list: number[]): number => (list.length > 1 ? list[1] - list[0] : 0);
+
 /** An x axis at height y: grid lines upwards to `top` and figures below. */
-export function xAxis(svg: Element, list: number[], at: (v: number) => number, top: number, y: number, text: (v: number) => string): void {
+export function xAxis(svg: Element, list: number[], at: (v: number) => number, top: number, y: number, text: MarkText): void {
+  const step = stepOf(list);
   for (const v of list) {
     const x = at(v);
-    svg.append(s("line", { class: "axis", x1: x, x2: x, y1: top, y2: y }), label(x, y + 15, text(v), "middle", true));
+    svg.append(s("line", { class: "axis", x1: x, x2: x, y1: top, y2: y }), label(x, y + 15, text(v, step), "middle", true));
   }
 }
 /** A y axis: grid lines from `left` to `right` and figures on the left. */
-export function yAxis(svg: Element, list: number[], at: (v: number) => number, left: number, right: number, text: (v: number) => string): void {
+export function yAxis(svg: Element, list: number[], at: (v: number) => number, left: number, right: number, text: MarkText): void {
+  const step = stepOf(list);
   for (const v of list) {
     const y = at(v);
-    svg.append(s("line", { class: "axis", x1: left, x2: right, y1: y, y2: y }), label(left - 6, y + 4, text(v), "end", true));
+    svg.append(s("line", { class: "axis", x1: left, x2: right, y1: y, y2: y }), label(left - 6, y + 4, text(v, step), "end", true));
   }
 }
 
@@ -177,7 +183,7 @@ export interface BarScale {
   low: number;
   high: number;
   figure?: number; // px for the figures; 92 unless told
-  axis?: (v: number) => string;
+  axis?: MarkText;
 }
 
 const LINE = 26; // px per row of bars

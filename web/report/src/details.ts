@@ -6,6 +6,8 @@ import * as f from "./format";
 import { Cat, type Profile, type Row, ROW_KEYS, runTitle, spanCategory, spanName, stepNode, stepNodes, stepTitle, type Tensor, tensorText } from "./profile";
 import type { Page } from "./state";
 
+const NODES = 1000; // of a fused step, listed
+
 export type Fact = [name: string, value: string | Node | null];
 export function facts(list: Fact[]): HTMLElement {
   return h(
@@ -50,9 +52,9 @@ function stepSections(p: Profile, index: number): (HTMLElement | null)[] {
   const nodes = stepNodes(step);
   return [
     section(
-      nodes.length > 1 ? `${nodes.length} nodes of the model` : "Node of the model",
-      facts(nodes.slice(0, 200).map((o) => [o.op, f.shorten(f.plain(o.name || "(unnamed)"), 120)])),
-      nodes.length > 200 ? h("p", { class: "faint" }, `and ${nodes.length - 200} more`) : null,
+      nodes.length > 1 ? `${f.count(nodes.length)} nodes of the model` : "Node of the model",
+      facts(nodes.slice(0, NODES).map((o) => [o.op, f.shorten(f.plain(o.name || "(unnamed)"), 120)])),
+      nodes.length > NODES ? h("p", { class: "faint" }, `and ${f.count(nodes.length - NODES)} more`) : null,
     ),
     step.inputs.length ? section("Inputs", tensors(step.inputs)) : null,
     step.outputs.length ? section("Outputs", tensors(step.outputs)) : null,
@@ -82,6 +84,7 @@ export function showDetails(panel: HTMLElement, page: Page): void {
   ]);
   if (sel.span >= 0) panel.append(section("This span", facts(spanFacts(p, sel.span))));
   if (row) panel.append(section(sel.steps.size > 1 ? `All ${sel.steps.size} steps` : "Over all runs", facts(rowFacts(row))));
+  if (step?.control) panel.append(h("p", { class: "faint" }, "Without its bodies: what these take is in the figures of their own steps."));
   if (step?.folded) panel.append(h("p", { class: "faint" }, "Computed when the model was loaded: it takes no time in a run."));
   if (step) append(panel, stepSections(p, only));
   else if (sel.steps.size) panel.append(section("Steps", stepList(page, [...sel.steps])));

@@ -4,12 +4,11 @@
 /** Three significant digits, no exponent: 0.0123, 1.23, 12.3, 123, 1230. */
 export function digits(v: number): string {
   if (!Number.isFinite(v)) return "–";
-  if (v === 0) return "0";
-  const size = Math.floor(Math.log10(Math.abs(v)));
-  if (size >= 2) return grouped(Math.round(v));
-  const text = v.toFixed(Math.min(2 - size, 9));
-  return Math.abs(Number(text)) >= 100 ? String(Math.round(v)) : text; // 99.96 ► 100, not 100.0
+  const rounded = Number(v.toPrecision(3)); // first, or 9.996 would become 10.00
+  return Math.abs(rounded) >= 100 ? grouped(rounded) : rounded === 0 ? "0" : rounded.toFixed(decimals(rounded));
 }
+/** Behind the point, for three digits. */
+const decimals = (v: number): number => Math.min(9, Math.max(0, 2 - Math.floor(Math.log10(Math.abs(v)))));
 
 /** 12 345 with thin spaces from five digits on. */
 export function grouped(v: number): string {
@@ -29,14 +28,34 @@ function scaled(v: number, step: number, units: readonly string[]): string {
   return `${v < 0 ? "−" : ""}${digits(left)}\u202f${units[k]}`;
 }
 
+/** Units of time, and from where on each is used: what rounds to the next one belongs to it. */
+const TIMES: readonly [unit: string, ns: number, from: number][] = [
+  ["h", 3600e9, 5997e9],
+  ["min", 60e9, 999.5e9],
+  ["s", 1e9, 999.5e6],
+  ["ms", 1e6, 999.5e3],
+  ["µs", 1e3, 999.5],
+  ["ns", 1, 0],
+];
+const unitOf = (ns: number): (typeof TIMES)[number] => TIMES.find(([, , from]) => Math.abs(ns) >= from) ?? TIMES[TIMES.length - 1];
+
 export function time(ns: number): string {
   if (!Number.isFinite(ns)) return "–";
-  if (ns === 0) return "0\u202fns";
-  if (Math.abs(ns) < 1) return `${digits(ns)}\u202fns`;
-  return Math.abs(ns) >= 999.5e9 ? `${grouped(ns / 1e9)}\u202fs` : scaled(ns, 1000, ["ns", "µs", "ms", "s"]);
+  const [unit, size] = unitOf(ns);
+  return `${ns < 0 ? "−" : ""}${digits(Math.abs(ns) / size)}\u202f${unit}`;
+}
+/** A time on an axis whose marks are `step` apart: three digits, and more where these would not tell one from the next. */
+export function mark(ns: number, step: number): string {
+  const [unit, size] = unitOf(Math.min(Math.abs(ns), 999e9)); // at most seconds: round ones are no round part of an hour
+  const v = Math.abs(ns) / size;
+  const exact = (places: number): boolean => Math.abs(Number(v.toFixed(places)) - v) * size <= step / 100;
+  let places = 0;
+  while (places < 9 && !exact(places)) places++;
+  if (!(step > 0) || (v !== 0 && v < 999.5 && places <= decimals(v))) return time(ns);
+  return `${ns < 0 ? "−" : ""}${places ? v.toFixed(places) : grouped(v)}\u202f${unit}`;
 }
 export const bytes = (b: number): string =>
-  Number.isFinite(b) ? scaled(b, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]) : "–";
+  !Number.isFinite(b) ? "–" : Number.isInteger(b) && Math.abs(b) < 1024 ? `${grouped(b)}\u202fB` : scaled(b, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]);
 export const percent = (share: number): string => {
   if (!Number.isFinite(share)) return "–";
   const v = share * 100;

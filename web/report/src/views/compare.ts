@@ -12,7 +12,7 @@ import { drawChanges } from "./compare_bars";
 import { Lanes } from "./compare_lanes";
 import { changeTable, rowFinder, type By } from "./compare_table";
 import { signed, type Verdict, VERDICTS, verdictText } from "./compare_words";
-import { drawHistogram, type Sample } from "./summary_latency";
+import { drawHistogram, latencyRange, type Sample } from "./summary_latency";
 
 const BY: [By, string][] = [
   ["op", "Type"],
@@ -74,6 +74,23 @@ function counts(rows: Change[], chosen: string, choose: (verdict: string) => voi
 
 function distributions(page: Page, accent: string, grey: string): Sample[] {
   return page.data.profiles.map((p, i) => ({ name: i ? "after" : "before", wall: p.runs.wall, p50: p.summary.wall.p50, p99: p.summary.wall.p99, color: i ? accent : grey }));
+}
+
+/** Which bars are whose, in the colours of `distributions`. */
+function whose(): HTMLElement {
+  const one = (word: string, color: string): HTMLElement => {
+    const mark = h("span", { class: "swatch", "aria-hidden": "true" });
+    mark.style.background = color;
+    return h("span", null, mark, word);
+  };
+  return h("div", { class: "legend" }, one("before", "var(--faint)"), one("after", "var(--accent)"));
+}
+
+/** Where the axis ends before the slowest runs. */
+function cutNote(page: Page): HTMLElement {
+  const slowest = Math.max(...page.data.profiles.map((p) => p.summary.wall.max));
+  const cut = latencyRange(distributions(page, "", "")).cut ? ` The last bar also counts slower ones, up to ${f.time(slowest)}.` : "";
+  return h("p", { class: "faint" }, `Share of the runs of each profile by how long they took.${cut}`);
 }
 
 function open(root: HTMLElement, page: Page): Opened {
@@ -138,7 +155,7 @@ function open(root: HTMLElement, page: Page): Opened {
       "div",
       { class: "cards compare" },
       h("section", { class: "card", "aria-label": "Verdict" }, headline(comparison.total), named(page)),
-      card("Distribution of the latency", "", [pictureButtons("distributions", () => spread.svg)], spread.element),
+      card("Distribution of the latency", "", [pictureButtons("distributions", () => spread.svg)], spread.element, whose(), cutNote(page)),
       card("What makes the difference", "wide", [pictureButtons("difference", () => bars.svg)], h("p", null, loud, h("label", { for: "only-changes" }, " Only what is more than noise")), h("p", { class: "faint" }, "Change of the mean time per run: means of rows add up to that of the run, medians do not. The table of rows compares medians."), bars.element),
       card("One run of each", "wide", [lanes.buttons], h("p", { class: "faint" }, lanes.caption), lanes.element),
       card("Rows", "wide", [], place),

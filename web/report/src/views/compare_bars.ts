@@ -6,7 +6,7 @@ import type { Theme } from "../colors";
 import * as f from "../format";
 import type { Change } from "../profile";
 import type { By } from "./compare_table";
-import { isNoise, signed, verdictText } from "./compare_words";
+import { isNoise, signed, signedMark, verdictText } from "./compare_words";
 
 const SHOWN = 20;
 const title = (by: By, row: Change): string => (by === "node" ? `${row.name} ${row.node}` : by === "shape" ? `${row.op} ${row.name}` : row.name);
@@ -36,11 +36,11 @@ export function drawChanges(svg: SVGSVGElement, width: number, t: Theme, by: By,
     const ns = sum(list);
     bars.push({ key: name, name, from: 0, to: ns, text: signed(ns), fill: t.grey, lines: [name, `together ${signed(ns)}`] });
   };
-  together(`${rest.length} smaller changes`, rest);
-  together(`unchanged or noise (${quiet.length} rows)`, quiet);
+  together(`${f.count(rest.length)} smaller ${rest.length === 1 ? "change" : "changes"}`, rest);
+  together(`unchanged or noise (${f.count(quiet.length)} ${quiet.length === 1 ? "row" : "rows"})`, quiet);
   const whole = delta(total);
   bars.push({ key: "total", name: "Whole run", from: 0, to: whole, text: signed(whole), fill: t.ink, lines: ["Change of the mean of a run", signed(whole)], strong: true });
   const low = bars.reduce((least, bar) => Math.min(least, bar.to), 0);
   const high = bars.reduce((most, bar) => Math.max(most, bar.to), 0);
-  return barRows(svg, width, t, bars, { low, high: high > low ? high : low + 1, axis: signed });
+  return barRows(svg, width, t, bars, { low, high: high > low ? high : low + 1, ...(high > low ? { axis: signedMark } : {}) });
 }

@@ -178,13 +178,14 @@ export class Lanes {
     const scale = this.width / (this.to - this.from);
     c.font = FONT;
     c.lineWidth = 1;
-    for (const v of ticks(this.from, this.to, this.width / 110)) {
+    const marks = ticks(this.from, this.to, this.width / 110);
+    for (const v of marks) {
       const x = (v - this.from) * scale;
       c.strokeStyle = t.line;
       c.line([x, 0, x, HEIGHT - AXIS]);
       c.fillStyle = t.faint;
       c.textAlign = x < 30 ? "left" : x > this.width - 30 ? "right" : "center";
-      c.text(f.time(v), x, HEIGHT - 8);
+      c.text(f.mark(v, marks[1] - marks[0]), x, HEIGHT - 8);
     }
     c.textAlign = "left";
     const keys = this.selectedKeys();

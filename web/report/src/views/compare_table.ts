@@ -53,6 +53,8 @@ export function rowFinder(page: Page): Finder {
 const interval = (row: Change): string =>
   row.low !== null && row.high !== null && row.low > 0 && Number.isFinite(row.high) ? `${f.change(row.low)} … ${f.change(row.high)}` : "";
 const both = (row: Change): boolean => row.verdict !== "new" && row.verdict !== "gone";
+/** A ratio needs time on both sides: from 0 to something is no percentage. */
+const comparable = (row: Change): boolean => both(row) && row.old_median_ns > 0 && row.new_median_ns > 0;
 
 export function changeTable(page: Page, by: By, rows: Change[], total: Change, find: Finder, choose: (row: Change) => void): Table<Change> {
   const asked = page.params.get("sort") ?? ""; // unless told, the largest difference first, whatever its sign
@@ -66,7 +68,7 @@ export function changeTable(page: Page, by: By, rows: Change[], total: Change, f
       { id: "old", title: "Before", hint: "Median per run", unit: "ns", number: true, text: (row) => (row.verdict === "new" ? "" : f.time(row.old_median_ns)), value: (row) => row.old_median_ns },
       { id: "new", title: "After", hint: "Median per run", unit: "ns", number: true, text: (row) => (row.verdict === "gone" ? "" : f.time(row.new_median_ns)), value: (row) => row.new_median_ns },
       { id: "difference", title: "Difference", hint: "Of the medians", unit: "ns", number: true, text: (row) => signed(row.new_median_ns - row.old_median_ns), value: (row) => row.new_median_ns - row.old_median_ns },
-      { id: "change", title: "Change", hint: "Of the medians", unit: "ratio", number: true, text: (row) => (both(row) ? f.change(row.ratio) : ""), value: (row) => (both(row) ? row.ratio : null), cell: (row) => VERDICTS[row.verdict]?.color ?? "" },
+      { id: "change", title: "Change", hint: "Of the medians", unit: "ratio", number: true, text: (row) => (comparable(row) ? f.change(row.ratio) : ""), value: (row) => (comparable(row) ? row.ratio : null), cell: (row) => VERDICTS[row.verdict]?.color ?? "" },
       { id: "interval", title: "95 % interval", text: interval, width: "10.5rem" },
       { id: "verdict", title: "Verdict", text: (row) => verdictText(row.verdict), cell: (row) => VERDICTS[row.verdict]?.color ?? "", width: "7rem" },
       { id: "p", title: "p", hint: "Probability of such a difference by chance", number: true, text: (row) => (both(row) ? (row.p < 0.0001 ? "< 0.0001" : f.digits(row.p)) : ""), value: (row) => row.p, width: "6rem" },

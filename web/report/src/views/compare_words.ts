@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The verdicts of a comparison as words and signs: colour only repeats them.
-import { time } from "../format";
+import { mark, time } from "../format";
 import type { Change } from "../profile";
 
 export type Verdict = Change["verdict"];
@@ -17,3 +17,5 @@ export const verdictText = (verdict: Verdict): string => `${VERDICTS[verdict]?.m
 export const isNoise = (row: Change): boolean => VERDICTS[row.verdict]?.noise ?? true;
 /** A difference with its sign: +1.20 ms. */
 export const signed = (ns: number): string => (Math.abs(ns) < 0.5 ? time(0) : ns > 0 ? `+${time(ns)}` : time(ns));
+/** The same at a mark of an axis. */
+export const signedMark = (ns: number, step: number): string => `${ns > 0 ? "+" : ""}${mark(ns, step)}`;

@@ -167,6 +167,8 @@ class Flame implements Opened {
       if (cost && tree.kind[tree.parent[k]] === Cat.Iteration) lines.push(`about ${f.time(cost)} per run is the profiler's own cost`);
       return lines;
     }
+    // The frame around the operators holds what recording took; the latency of the summary does not.
+    if (this.p.summary.cost_ns && (k === ROOT || tree.kind[k] === Cat.Iteration)) lines.push(`${f.time(this.p.summary.cost_ns)} of it is the profiler's own cost, which is not in the latency`);
     lines.push(`${f.time(tree.self[k] / tree.runs)} of it in no frame below; ${f.count(tree.calls[k] / tree.runs)} calls per run`);
     if (tree.width[k] < 0.99 * ns) lines.push("drawn narrower: threads work side by side");
     const step = tree.kind[k] === KIND_TYPE ? undefined : this.p.steps[tree.step[k]];

@@ -90,7 +90,8 @@ export function groupTree(p: Profile, steps: number[]): Group {
           for (const step of child.steps) run.steps.push(step);
         } else run.steps.push(child);
       }
-      run.name = `steps ${p.steps[run.steps[0]].index} to ${p.steps[run.steps[run.steps.length - 1]].index}`;
+      const places = run.steps.filter((i) => !p.steps[i].folded).map((i) => p.steps[i].index); // what is folded has none
+      run.name = places.length ? `steps ${places[0]} to ${places[places.length - 1]}` : "folded steps";
       group.children.push(run);
     }
   };

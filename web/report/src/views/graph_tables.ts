@@ -58,7 +58,20 @@ function readSpans(p: Profile, infoOf: TableInfo[], made: Facts): void {
     if (!list) made.bodies.set(above[i], [info]);
     else if (!list.includes(info)) list.push(info);
   }
+  if (p.record_ns !== null && made.within.some((ns) => ns > 0)) leaveOutRecorder(p, p.record_ns, made.within);
   for (let r = 0; r < made.within.length; r++) made.within[r] /= Math.max(1, p.runs.n);
+}
+
+/** What is recorded inside of a step with bodies makes its span longer; the run's time is without that, too. */
+function leaveOutRecorder(p: Profile, record: number, within: Float64Array): void {
+  const { n, step, parent } = p.spans;
+  for (let i = 0; i < n; i++) {
+    if (isWarmup(p, i)) continue;
+    for (let at = parent[i]; at >= 0; at = parent[at]) {
+      const around = p.steps[step[at]];
+      if (around?.control && around.rows[1] >= 0) within[around.rows[1]] -= record;
+    }
+  }
 }
 
 export const tablesOf = (p: Profile): TableInfo[] => factsOf(p).tables;

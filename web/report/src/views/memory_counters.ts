@@ -168,7 +168,7 @@ class CounterChart {
         cursor: { y: false, points: { show: false }, drag: { x: true, y: false } },
         scales: { x: { time: false }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] } },
         axes: [
-          { ...axis, values: (_, splits) => splits.map((v) => f.time(v)), space: 90 },
+          { ...axis, values: (_, splits) => splits.map((v) => f.mark(v, splits[1] - splits[0])), space: 90 },
           { ...axis, values: (_, splits) => splits.map((v) => f.bytes(v)), incrs: POWERS, size: 76 },
         ],
         series: [

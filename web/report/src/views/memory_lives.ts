@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The picture of tensor lifetimes, with its zoom, its pointer and its keys; and the table of who holds memory at a step.
 import { opColor, theme } from "../colors";
-import { append, button, h, perFrame, sharp, tooltip } from "../dom";
+import { button, h, perFrame, sharp, tooltip } from "../dom";
 import * as f from "../format";
+import { opLegend } from "../legend";
 import { CanvasSurface } from "../picture";
 import { type Life, type Profile, stepNode, stepTitle } from "../profile";
 import type { Page } from "../state";
@@ -264,15 +265,5 @@ export class Lives {
 }
 
 /** The colours of the types that made something. */
-export function livesLegend(p: Profile, plan: Plan): HTMLElement {
-  const { dark } = theme();
-  const made = new Set([...plan.arena, ...plan.others].map((l) => p.steps[makerOf(plan, l)]?.op ?? ""));
-  const ops = [...new Set(p.rows.op.filter((row) => !row.bracket && made.has(row.op)).map((row) => row.op))].slice(0, 8);
-  const legend = h("div", { class: "legend" });
-  append(legend, ops.map((op) => {
-    const mark = h("span", { class: "swatch", "aria-hidden": "true" });
-    mark.style.background = opColor(p, op, dark);
-    return h("span", null, mark, f.shorten(f.plain(op), 30));
-  }));
-  return legend;
-}
+export const livesLegend = (p: Profile, plan: Plan): HTMLElement =>
+  opLegend(p, new Set([...plan.arena, ...plan.others].map((l) => p.steps[makerOf(plan, l)]?.op ?? "")));

@@ -74,7 +74,7 @@ export function stack(lives: Life[]): { rows: Uint32Array; count: number } {
 
 function planOf(p: Profile, table: number, lives: Life[], own: number[]): Plan {
   let steps = 1;
-  for (const i of own) steps = Math.max(steps, p.steps[i].index + 1);
+  for (const i of own) if (!p.steps[i].folded) steps = Math.max(steps, p.steps[i].index + 1); // a folded one has no place among them
   if (!own.length) for (const l of lives) steps = Math.max(steps, l.first + 1);
   steps = Math.min(steps, MOST_STEPS);
   const stepAt = new Int32Array(steps).fill(-1);

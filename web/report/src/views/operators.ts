@@ -74,7 +74,9 @@ class Operators {
         page.set("filter", text || null);
         queueMicrotask(() => this.sums()); // the table filters after this call
       },
-      empty: empty("No operator was recorded", "Profiles with operators come from level 1 on:", "sonde profile MODEL -o report.html"),
+      empty: p.summary.iterations
+        ? empty("No operator was recorded", "Profiles with operators come from level 1 on:", "sonde profile MODEL -o report.html")
+        : empty("No run was measured", "Times per run need measured ones:", "sonde profile MODEL -n 100 -o report.html"),
     });
     clear(this.groups);
     for (const [by, title] of BY) this.groups.append(button(title, () => this.group(by, this.table.search.value), { "aria-pressed": String(by === this.by) }));

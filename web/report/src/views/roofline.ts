@@ -5,6 +5,7 @@ import { type BarRow, barRows, brief, Charts } from "../chart";
 import { onTheme, opColor, theme } from "../colors";
 import { append, empty, h, perFrame } from "../dom";
 import * as f from "../format";
+import { opLegend } from "../legend";
 import { pictureButtons } from "../picture";
 import type { Profile, Row } from "../profile";
 import type { Page } from "../state";
@@ -96,6 +97,16 @@ function open(root: HTMLElement, page: Page): Opened {
   const peaks = known(p);
   const moving = movers(p);
   append(root, [h("h2", { class: "visually-hidden" }, "Roofline")]);
+  if (!points.length && !moving.length) {
+    // Peaks alone would not help, so they are not asked for.
+    const calibrate = peaks ? "" : "sonde doctor --calibrate\n";
+    root.append(
+      p.summary.iterations
+        ? empty("No step tells its work", "The steps of this profile carry no counts of operations and bytes. Profiles that sonde records have them:", `${calibrate}sonde profile MODEL -o report.html`)
+        : empty("No run was measured", "Speeds need measured runs:", `${calibrate}sonde profile MODEL -n 100 -o report.html`),
+    );
+    return {};
+  }
   if (!peaks) {
     root.append(
       empty(
@@ -106,10 +117,6 @@ function open(root: HTMLElement, page: Page): Opened {
         "sonde doctor --calibrate\nsonde profile MODEL -o report.html",
       ),
     );
-  }
-  if (!points.length && !moving.length) {
-    if (peaks) root.append(empty("No step tells its work", "The steps of this profile carry no counts of operations and bytes. Profiles that sonde records have them:", "sonde profile MODEL -o report.html"));
-    return {};
   }
   let chosen = chosenRows(page);
   const charts = new Charts();
@@ -127,12 +134,14 @@ function open(root: HTMLElement, page: Page): Opened {
   const table = stepsTable(page, () => chosen, () => dark);
   const card = (title: string, kind: string, tools: Node | null, ...children: Node[]): HTMLElement =>
     h("section", { class: `card ${kind}`, "aria-label": title }, h("h2", null, title, tools), children);
+  const types = new Set(points.map(({ row }) => row.op));
+  let legend = opLegend(p, types);
   const note = h("p", { class: "faint" }, "The area of a point is its share of the time. A point on a roof cannot go faster in this form; one far below has time to gain.");
   root.append(
     h(
       "div",
       { class: "cards" },
-      points.length ? card("Speed over work per byte", "wide", pictureButtons("roofline", () => scatter.svg), scatter.element, note) : null,
+      points.length ? card("Speed over work per byte", "wide", pictureButtons("roofline", () => scatter.svg), scatter.element, legend, note) : null,
       moving.length ? card("Steps that only move data", "wide", pictureButtons("bandwidth", () => bars.svg), bars.element, h("p", { class: "faint" }, "Those that take most time, with the bytes per second that they read and write.")) : null,
       card("Steps", "wide", null, table.element),
     ),
@@ -140,6 +149,8 @@ function open(root: HTMLElement, page: Page): Opened {
   const unwatch = onTheme(() => {
     dark = theme().dark;
     table.refresh();
+    const before = legend;
+    before.replaceWith((legend = opLegend(p, types)));
   });
   return {
     search: table.search,

@@ -67,7 +67,7 @@ export function startupOf(p: Profile): Startup {
     const depth = wanted ? depthOf(p, i, first) : -1;
     if (depth < 0 || (first >= 0 && i > first && !inside(p, i, first))) continue;
     lines.push({ span: i, depth, name: title(p, i) });
-    if (first < 0 || i < first) loading++;
+    if ((first < 0 || i < first) && !holdsRuns(p, i, first)) loading++;
   }
   return { first, from, to, lines, loading };
 }
@@ -137,11 +137,12 @@ function headline(p: Profile, made: Startup): HTMLElement {
   const binding = bound ? 0 : p.steps.reduce((sum, step) => sum + (step.bind_ns > 0 ? step.bind_ns : 0), 0);
   const stat = (name: string, value: number, text = f.time(value)): HTMLElement | null =>
     Number.isFinite(value) && value > 0 ? h("div", { class: "stat small" }, h("b", null, text), h("span", null, name)) : null;
+  const large = (name: string, value: number): HTMLElement => h("div", { class: "stat" }, h("b", null, f.time(value)), h("span", null, name));
   const stats = h("div", { class: "stats" });
   append(stats, [
-    made.first >= 0 ? h("div", { class: "stat" }, h("b", null, f.time(made.to - made.from)), h("span", null, "to the first result")) : null,
+    made.first >= 0 ? large(made.loading ? "to the first result" : "first run", made.loading ? made.to - made.from : run) : null,
     made.loading && made.first >= 0 ? stat("before the first run", start[made.first] - made.from) : null,
-    stat("first run", run),
+    made.loading ? stat("first run", run) : null,
     stat("median run", usual),
     run > usual ? stat("first run against the median", run / usual, `${f.digits(run / usual)} ×`) : null,
     stat("binding the steps", binding),
@@ -158,7 +159,7 @@ function open(root: HTMLElement, page: Page): Opened {
     root.append(empty("Nothing was recorded of the start", "This profile holds neither the loading of a model nor a run. Profile a model from its start:", "sonde profile MODEL --level 2 -o report.html"));
     return {};
   }
-  root.append(h("section", { class: "card startup-head", "aria-label": "Time to the first result" }, headline(p, made)));
+  root.append(h("section", { class: "card startup-head", "aria-label": made.loading ? "Time to the first result" : "First run" }, headline(p, made)));
   if (!made.loading) {
     root.append(
       empty(
@@ -176,7 +177,7 @@ function open(root: HTMLElement, page: Page): Opened {
   const chart = charts.add(
     `Waterfall of the start: ${made.lines.length} spans over ${f.time(made.to - made.from)}. The table holds the same figures.`,
     true,
-    (svg, width, t) => barRows(svg, width, t, bars(page, made, t.dark), { low: 0, high: made.to - made.from || 1, axis: f.time }),
+    (svg, width, t) => barRows(svg, width, t, bars(page, made, t.dark), { low: 0, high: made.to - made.from || 1, axis: f.mark }),
   );
   const list = table(page, made);
   const hidden = made.lines.length - bars(page, made, false).length;

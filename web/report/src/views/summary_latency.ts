@@ -7,6 +7,8 @@ import { s } from "../dom";
 import * as f from "../format";
 import type { Profile } from "../profile";
 
+const FENCE = 5; // distances between the quartiles beyond which a run is far from all others
+
 export interface Sample {
   name: string;
   wall: Float64Array;
@@ -23,6 +25,14 @@ export function histogram(wall: Float64Array, low: number, high: number, bins: n
   return counts;
 }
 
+/** Up to where runs are usual: the 99th percentile, unless that is an outlier itself, as it is of few runs. */
+function usualOf({ wall, p99 }: Sample): number {
+  const sorted = Float64Array.from(wall).sort();
+  const at = (q: number): number => sorted[Math.floor(q * (sorted.length - 1))] ?? 0;
+  const [low, high] = [at(0.25), at(0.75)];
+  return high > low ? Math.min(p99, high + FENCE * (high - low)) : p99;
+}
+
 /** What the axis shows. A few far outliers would press the rest into one bar, so they are counted in the last one. */
 export function latencyRange(sets: Sample[]): { low: number; high: number; cut: boolean } {
   let low = Infinity;
@@ -32,10 +42,10 @@ export function latencyRange(sets: Sample[]): { low: number; high: number; cut: 
     const [least, most] = extent(set.wall);
     low = Math.min(low, least);
     high = Math.max(high, most);
-    usual = Math.max(usual, set.p99);
+    usual = Math.max(usual, usualOf(set));
   }
   const room = usual + 0.35 * (usual - low);
-  const cut = high > room && usual > low;
+  const cut = high > room && usual > low; // then the axis ends at `room`
   if (cut) high = room;
   if (!(high > low)) [low, high] = [low * 0.95, low * 1.05 || 1];
   return { low, high, cut };
@@ -50,16 +60,16 @@ export function drawHistogram(svg: SVGSVGElement, width: number, t: Theme, sets:
   // Two sets rarely have as many runs: then a bar is a share of its own set.
   const unit = sets.map((set) => (sets.length > 1 ? set.wall.length || 1 : 1));
   const tallest = Math.max(...counts.map((c, k) => extent(c)[1] / unit[k])) || 1;
-  const marks = marksOf(sets, t);
+  const marks = marksOf(sets, t, high);
   const top = 10 + 14 * marks.length;
   const bottom = top + 130;
-  const right = width - 18;
+  const right = width - 24;
   const left = 56;
   const x = (v: number): number => left + ((v - low) / (high - low)) * (right - left);
   const y = (n: number): number => bottom - (n / tallest) * (bottom - top);
   if (sets.length > 1) yAxis(svg, ticks(0, tallest, 3), y, left, right, f.percent);
   else yAxis(svg, ticks(0, tallest, 3).filter(Number.isInteger), y, left, right, f.count);
-  xAxis(svg, ticks(low, high, (right - left) / 90), x, bottom, bottom + 4, f.time);
+  xAxis(svg, ticks(low, high, (right - left) / 90), x, bottom, bottom + 4, f.mark);
   const step = (high - low) / bins;
   counts.forEach((list, k) => {
     for (let i = 0; i < bins; i++) {
@@ -96,8 +106,9 @@ interface Mark {
   color: string;
   dash: string;
 }
-/** The median of each set; of a single one also the 99th percentile. Each has its own line, so they never overlap. */
-function marksOf(sets: Sample[], t: Theme): Mark[] {
+/** The median of each set; of a single one also the 99th percentile, with an arrow where it lies beyond the axis. Each
+ * has its own line, so they never overlap. */
+function marksOf(sets: Sample[], t: Theme, end: number): Mark[] {
   const marks = sets.map((set, k): Mark => ({
     v: set.p50,
     text: `${sets.length > 1 ? `${set.name}: ` : ""}median ${f.time(set.p50)}`,
@@ -105,7 +116,7 @@ function marksOf(sets: Sample[], t: Theme): Mark[] {
     dash: k ? "6 2" : "none",
   }));
   if (sets.length === 1 && sets[0].p99 > sets[0].p50) {
-    marks.push({ v: sets[0].p99, text: `p99 ${f.time(sets[0].p99)}`, color: t.bad, dash: "4 3" });
+    marks.push({ v: sets[0].p99, text: `p99 ${f.time(sets[0].p99)}${sets[0].p99 > end ? " ►" : ""}`, color: t.bad, dash: "4 3" });
   }
   return marks;
 }
@@ -122,7 +133,7 @@ export function drawStrip(svg: SVGSVGElement, width: number, t: Theme, p: Profil
   const bottom = top + 144;
   const x = (i: number): number => left + ((i + 0.5) / n) * (right - left);
   const y = (v: number): number => bottom - ((v - low) / (high - low)) * (bottom - top);
-  yAxis(svg, ticks(low, high, 4), y, left, right, f.time);
+  yAxis(svg, ticks(low, high, 4), y, left, right, f.mark);
   xAxis(svg, ticks(1, n, (right - left) / 90).filter(Number.isInteger), (v) => x(v - 1), bottom, bottom + 4, f.count);
   const { p50 } = p.summary.wall;
   svg.append(s("line", { x1: left, x2: right, y1: y(p50), y2: y(p50), stroke: t.ink, "stroke-width": 1, "stroke-dasharray": "4 3" }));

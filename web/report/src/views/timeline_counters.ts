@@ -113,4 +113,4 @@ export function walkTrack(track: Track, t0: number, t1: number, pixel: number, b
   if (t1 > from) bar(from, t1, value);
 }
 
-export const trackText = (track: Track, value: number): string => (track.bytes ? f.bytes(value) : f.digits(value));
+export const trackText = (track: Track, value: number): string => (track.bytes ? f.bytes(value) : f.count(value));

@@ -266,6 +266,7 @@ function secondLine(v: Scene, item: Item): string[] {
 
 interface Ticks {
   times: number[];
+  step: number; // between two of them
   anchor: number; // times are told from here on, so that three digits are enough
 }
 function tickTimes(v: Scene): Ticks {
@@ -273,11 +274,12 @@ function tickTimes(v: Scene): Ticks {
   const times: number[] = [];
   const first = Math.ceil(v.t0 / step);
   for (let k = first; k * step <= v.t1 && times.length < 200; k++) times.push(k * step);
-  const anchor = v.t1 / step > 999 ? Math.floor(v.t0 / (100 * step)) * 100 * step : 0;
-  return { times, anchor };
+  const digit = 10 ** Math.floor(Math.log10(step)); // the last one that a step of 1, 2 or 5 changes
+  const anchor = v.t1 / digit > 999 ? Math.floor(v.t0 / (100 * step)) * 100 * step : 0;
+  return { times, step, anchor };
 }
 
-function drawRuler(g: Surface, v: Scene, paint: Paint, { times, anchor }: Ticks): void {
+function drawRuler(g: Surface, v: Scene, paint: Paint, { times, step, anchor }: Ticks): void {
   const { theme } = paint;
   g.globalAlpha = 1;
   g.fillStyle = theme.paper;
@@ -290,14 +292,14 @@ function drawRuler(g: Surface, v: Scene, paint: Paint, { times, anchor }: Ticks)
     g.fillStyle = theme.line;
     g.rect(x, MINI + 4, 1, RULER - 4);
     g.fillStyle = theme.faint;
-    const text = anchor ? `+${f.time(t - anchor)}` : f.time(t);
+    const text = anchor ? `+${f.time(t - anchor)}` : f.mark(t, step);
     if (x + 4 + textWidth(text) < v.width) g.text(text, x + 4, MINI + 16);
   }
   g.fillStyle = theme.panel;
   g.rect(0, MINI, v.gutter - 1, RULER - 1);
   g.fillStyle = theme.faint;
   const length = f.time(v.t1 - v.t0);
-  const base = anchor ? [`${f.grouped(anchor)}\u202fns +`, `${f.time(anchor)} +`] : [`${length} shown`, length];
+  const base = anchor ? [`${f.mark(anchor, step)} +`] : [`${length} shown`, length];
   g.text(fitting(v.gutter - 12, ...base), 6, MINI + 16);
 }
 

@@ -56,7 +56,7 @@ function measuredCard(charts: Charts, p: Profile): HTMLElement {
   }
   const most = p.what_if.reduce((high, x) => (measured(x) ? Math.max(high, x.ns, x.ns * x.speedup) : high), 0);
   const chart = charts.add(`Time of a run in ${p.what_if.length} measured scenarios. The table holds the same figures.`, false, (svg, width, t) =>
-    barRows(svg, width, t, scenarioBars(p, t.good, t.bad, t.grey), { low: 0, high: most || 1, figure: 128, axis: f.time }),
+    barRows(svg, width, t, scenarioBars(p, t.good, t.bad, t.grey), { low: 0, high: most || 1, figure: 128, axis: f.mark }),
   );
   append(card, [
     h("h2", null, "Measured", pictureButtons("what-if", () => chart.svg)),

@@ -176,7 +176,7 @@ export function calculator(charts: Charts, page: Page): Calculator {
     chart.element,
     h("div", { class: "assume head", "aria-hidden": "true" }, h("span", null, "Type"), h("span", { class: "num" }, "Now"), h("span", null, "Times as fast"), h("span", { class: "num" }, "Then"), h("span", { class: "num" }, "Limit of the run")),
     lines.map((line) => line.element),
-    h("p", { class: "faint" }, `Types below ${f.percent(LEAST)} of the run are left out: at best they give ${f.digits(1 / (1 - LEAST))} ×.`),
+    h("p", { class: "faint" }, `Types below ${f.percent(LEAST)} of the run are left out: each of them gives at most ${f.digits(1 / (1 - LEAST))} ×.`),
   ]);
   show();
   return { element: card, selected: show, close: onTheme(show) };
