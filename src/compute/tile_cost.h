@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a tile kernel costs, as a model: cycles per input channel for a run of pixels times some
  * channel blocks. Good enough to rank the ways to cut a layer, which is all it is for; the
- * constants were fitted to measurements of the layers in bench/kernels with one thread. */
+ * constants were fitted to measurements of the layers in bench/kernels with one thread, that of
+ * weights where the first-level cache has 32 KB (Cascade Lake). */
 #ifndef SN_COMPUTE_TILE_COST_H
 #define SN_COMPUTE_TILE_COST_H
 
@@ -19,7 +20,7 @@ static inline double sn_tile_run_cycles(const sn_geometry *g, int64_t pixels, in
     const int64_t tiles = sn_max(sn_ceil_div(pixels, g->pixels[blocks - 1]), 1);
     const double p = (double)pixels / (double)tiles, q = (double)blocks;
     const double fma = p * q / 2, load = 0.6 * (p + q), busy = fma > load ? fma : load;
-    return (double)tiles * (busy * (far && p > 9 ? 1.06 : 1) + 0.15 * q + 0.6);
+    return (double)tiles * (busy * (far && p > 9 ? 1.06 : 1) + 0.35 * q + 0.6);
 }
 
 /* How many blocks of `out_blocks` a kernel call should take, for `runs` runs of so many pixels. */

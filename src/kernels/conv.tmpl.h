@@ -9,11 +9,11 @@
     static void TILE_NAME(P, Q)(const sn_f32_tile *t, size_t at, unsigned edges)                   \
     {                                                                                              \
         if ((Q == 1 || TILE_SHORT) && t->x_pixel == SN_BLOCK)                                      \
-            tile(t, at, edges, P, Q, SN_BLOCK, 1, true, true);                                     \
+            tile(t, at, edges, P, Q, SN_BLOCK, 1, TILE_MAX_P, true, true);                         \
         else if (Q == 1 && t->x_pixel == 2 * SN_BLOCK)                                             \
-            tile(t, at, edges, P, Q, 2 * SN_BLOCK, 1, true, true);                                 \
+            tile(t, at, edges, P, Q, 2 * SN_BLOCK, 1, TILE_MAX_P, true, true);                     \
         else                                                                                       \
-            tile(t, at, edges, P, Q, t->x_pixel, 1, true, true);                                   \
+            tile(t, at, edges, P, Q, t->x_pixel, 1, SN_REACH, true, true);                         \
     }
 SN_TILES(TILE_INSTANCE)
 void SN_ISA(sn_f32_conv)(const sn_f32_tile *t)

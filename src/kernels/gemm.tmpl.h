@@ -7,7 +7,7 @@
 #define TILE_INSTANCE(P, Q)                                                                        \
     static void TILE_NAME(P, Q)(const sn_f32_tile *t, size_t at, unsigned edges)                   \
     {                                                                                              \
-        tile(t, at, edges, P, Q, t->x_pixel, t->x_ic, true, false);                                \
+        tile(t, at, edges, P, Q, t->x_pixel, t->x_ic, SN_REACH, true, false);                      \
     }
 SN_TILES(TILE_INSTANCE)
 void SN_ISA(sn_f32_conv_any)(const sn_f32_tile *t)
@@ -28,7 +28,7 @@ void SN_ISA(sn_f32_conv_any)(const sn_f32_tile *t)
 #define TILE_INSTANCE(P, Q)                                                                        \
     static void TILE_NAME(P, Q)(const sn_f32_tile *t, size_t at, unsigned edges)                   \
     {                                                                                              \
-        tile(t, at, edges, P, Q, t->x_pixel, 1, false, false);                                     \
+        tile(t, at, edges, P, Q, t->x_pixel, 1, SN_REACH, false, false);                           \
     }
 SN_TILES(TILE_INSTANCE)
 void SN_ISA(sn_f32_gemm)(const sn_f32_tile *t)

@@ -15,6 +15,7 @@
 #define SN_BLOCK     8
 #define SN_BV        1
 #define SN_REGS      16
+#define SN_REACH     28
 
 typedef __m256 sn_v;
 typedef __m256i sn_vi;

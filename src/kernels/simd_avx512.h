@@ -16,6 +16,7 @@
 #define SN_BLOCK     16 /* channels in a block of the blocked layout */
 #define SN_BV        1  /* vectors in a block */
 #define SN_REGS      32
+#define SN_REACH     5 /* distances of 1, 2 and 4 pixels are scales of one register, 3 is a second */
 
 typedef __m512 sn_v;
 typedef __m512i sn_vi;

@@ -15,6 +15,7 @@
 #define SN_BLOCK     8
 #define SN_BV        2
 #define SN_REGS      32
+#define SN_REACH     28
 
 typedef float32x4_t sn_v;
 typedef int32x4_t sn_vi;

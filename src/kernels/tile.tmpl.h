@@ -59,10 +59,35 @@ SN_INLINE void tile_fetch(tile_next *next, const bool blocked)
     }
 }
 
+/* Where pixels are read. A register for every distance of a pixel would be more than there are, and
+ * distances in memory cost a load each. So `reach` pixels share a pointer, from which few registers
+ * with distances reach them: SN_REACH, or all of them where the distance is a constant. */
+typedef struct tile_pixels {
+    const float *at[(TILE_MAX_P + SN_REACH - 1) / SN_REACH];
+} tile_pixels;
+
+SN_INLINE tile_pixels tile_pixels_at(const float *x, ptrdiff_t x_pixel, const int P,
+                                     const int reach)
+{
+    tile_pixels t;
+    SN_UNROLL for (int i = 0; i * reach < P; i++)
+    {
+        t.at[i] = x + i * reach * x_pixel;
+        if (i > 0)
+            __asm__("" : "+r"(t.at[i])); /* or it is computed from the first one each time */
+    }
+    return t;
+}
+
+SN_INLINE void tile_pixels_go(tile_pixels *t, ptrdiff_t by, const int P, const int reach)
+{
+    SN_UNROLL for (int i = 0; i * reach < P; i++) t->at[i] += by;
+}
+
 /* One channel: acc[p] += x[p] * w for pixels from … to-1. `fetch`: its weights begin a line. */
-SN_INLINE void tile_channel(sn_v *acc, const float *x, const float *w, ptrdiff_t x_pixel,
-                            ptrdiff_t w_q, ptrdiff_t w_ic, const int Q, const int from,
-                            const int to, const bool fetch)
+SN_INLINE void tile_channel(sn_v *acc, const tile_pixels *x, ptrdiff_t at, const float *w,
+                            ptrdiff_t x_pixel, ptrdiff_t w_q, ptrdiff_t w_ic, const int Q,
+                            const int from, const int to, const int reach, const bool fetch)
 {
     const int QV = Q * SN_BV;
     sn_v wv[4 * SN_BV];
@@ -71,7 +96,7 @@ SN_INLINE void tile_channel(sn_v *acc, const float *x, const float *w, ptrdiff_t
         SN_UNROLL for (int i = 0; i < Q; i++) SN_FETCH_L1(w + i * w_q + TILE_W_AHEAD * w_ic);
     SN_UNROLL for (int p = from; p < to; p++)
     {
-        sn_v b = v_bcast(x + p * x_pixel);
+        sn_v b = v_bcast(x->at[p / reach] + at + p % reach * x_pixel);
         SN_UNROLL for (int i = 0; i < QV; i++)
         {
             sn_v *a = &acc[p * QV + i];
@@ -84,23 +109,24 @@ SN_INLINE void tile_channel(sn_v *acc, const float *x, const float *w, ptrdiff_t
 SN_INLINE void tile_channels(sn_v *acc, const float *x, const float *w, tile_next *next,
                              size_t channels, ptrdiff_t x_pixel, ptrdiff_t x_ic, ptrdiff_t w_q,
                              ptrdiff_t w_ic, const int P, const int Q, const int sets,
-                             const int from, const int to, const bool blocked)
+                             const int from, const int to, const int reach, const bool blocked)
 {
     const bool pairs = sets > 1 || (TILE_SHORT && blocked);
+    tile_pixels at = tile_pixels_at(x, x_pixel, P, reach);
     size_t c = 0;
     for (; pairs && c + 2 <= channels; c += 2) {
         SN_UNROLL for (int i = 0; i < 2; i++)
-            tile_channel(acc + i % sets * P * Q * SN_BV, x + i * x_ic, w + i * w_ic, x_pixel, w_q,
-                         w_ic, Q, from, to, i == 0 || !(TILE_SHORT && blocked));
+            tile_channel(acc + i % sets * P * Q * SN_BV, &at, i * x_ic, w + i * w_ic, x_pixel, w_q,
+                         w_ic, Q, from, to, reach, i == 0 || !(TILE_SHORT && blocked));
         tile_fetch(next, blocked); /* once for two channels: they need few lines */
-        x += 2 * x_ic;
+        tile_pixels_go(&at, 2 * x_ic, P, reach);
         w += 2 * w_ic;
     }
     SN_NO_UNROLL for (; c < channels; c++)
     {
-        tile_channel(acc, x, w, x_pixel, w_q, w_ic, Q, from, to, true);
+        tile_channel(acc, &at, 0, w, x_pixel, w_q, w_ic, Q, from, to, reach, true);
         tile_fetch(next, blocked);
-        x += x_ic;
+        tile_pixels_go(&at, x_ic, P, reach);
         w += w_ic;
     }
 }
@@ -108,14 +134,15 @@ SN_INLINE void tile_channels(sn_v *acc, const float *x, const float *w, tile_nex
 /* The same for a whole short block: straight code, and no line fetched twice. */
 SN_INLINE void tile_block(sn_v *acc, const float *x, const float *w, tile_next *next,
                           ptrdiff_t x_pixel, ptrdiff_t w_q, const int P, const int Q,
-                          const int sets)
+                          const int sets, const int reach)
 {
     enum { LINE_CHANNELS = SN_LINE / SN_BLOCK };
+    const tile_pixels at = tile_pixels_at(x, x_pixel, P, reach);
     SN_UNROLL for (int c = 0; c < SN_BLOCK; c++)
     {
         const bool line = c % LINE_CHANNELS == 0;
-        tile_channel(acc + c % sets * P * Q * SN_BV, x + c, w + c * SN_BLOCK, x_pixel, w_q,
-                     SN_BLOCK, Q, 0, P, line);
+        tile_channel(acc + c % sets * P * Q * SN_BV, &at, c, w + c * SN_BLOCK, x_pixel, w_q,
+                     SN_BLOCK, Q, 0, P, reach, line);
         if (line)
             SN_FETCH_L2(next->w + c * SN_BLOCK);
         if (c * SN_LINE < P * SN_BLOCK)
@@ -129,17 +156,17 @@ SN_INLINE void tile_block(sn_v *acc, const float *x, const float *w, tile_next *
  * them. Pixels are fetched two blocks ahead, those of the next tile by the last two blocks. */
 SN_INLINE void tile_point(const sn_f32_tile *t, sn_v *acc, const float *x, const float *next_tile,
                           tile_next *next, ptrdiff_t x_pixel, const int P, const int Q,
-                          const int sets)
+                          const int sets, const int reach)
 {
     const ptrdiff_t x_block = t->x_block, w_block = t->w_block, w_q = t->w_q;
     const float *w = t->w;
     for (size_t left = t->ic_blocks; left > 0; left--) {
         next->x = left > 2 ? x + 2 * x_block : next_tile + (left < 2 ? x_block : 0);
         if (left > 1 || t->ic_last == SN_BLOCK)
-            tile_block(acc, x, w, next, x_pixel, w_q, P, Q, sets);
+            tile_block(acc, x, w, next, x_pixel, w_q, P, Q, sets, reach);
         else
             tile_channels(acc, x, w, next, t->ic_last, x_pixel, 1, w_q, SN_BLOCK, P, Q, sets, 0, P,
-                          true);
+                          reach, true);
         x += x_block;
         w += w_block;
     }
@@ -204,7 +231,8 @@ SN_INLINE size_t tile_fetches(const sn_f32_tile *t, const bool taps)
 /* All taps of a convolution; see tile for the parameters. */
 SN_INLINE void tile_taps(const sn_f32_tile *t, sn_v *acc, const float *x, const float *next_tile,
                          tile_next *next, unsigned edges, const int P, const int Q, const int sets,
-                         const ptrdiff_t x_pixel, const ptrdiff_t x_ic, const bool borders)
+                         const ptrdiff_t x_pixel, const ptrdiff_t x_ic, const int reach,
+                         const bool borders)
 {
     const size_t j0 = edges & TILE_FIRST ? t->first_kw : 0, kw = t->kw, kh = t->kh;
     const size_t j1 = edges & TILE_LAST ? t->last_kw : kw;
@@ -228,7 +256,7 @@ SN_INLINE void tile_taps(const sn_f32_tile *t, sn_v *acc, const float *x, const 
         next->x = left > lead ? x + further : next_tile + (left < lead ? further : 0);
 #define TILE_TAP(from, to)                                                                         \
     tile_channels(acc, xj, wj, next, channels, x_pixel, x_ic, w_q, SN_BLOCK, P, Q, sets, from, to, \
-                  borders);                                                                        \
+                  reach, borders);                                                                 \
     xj += x_kw;                                                                                    \
     wj += w_kw
         if (borders && P > 1) {
@@ -241,7 +269,7 @@ SN_INLINE void tile_taps(const sn_f32_tile *t, sn_v *acc, const float *x, const 
             wj += (ptrdiff_t)j0 * w_kw;
         }
         for (; whole && j < j1; j++) {
-            tile_block(acc, xj, wj, next, x_pixel, w_q, P, Q, sets);
+            tile_block(acc, xj, wj, next, x_pixel, w_q, P, Q, sets, reach);
             xj += x_kw;
             wj += w_kw;
         }
@@ -258,7 +286,7 @@ SN_INLINE void tile_taps(const sn_f32_tile *t, sn_v *acc, const float *x, const 
 /* The whole tile. `taps` false: a matrix product, one tap and one ic block. `borders` true: the
  * tile's first and last pixel may miss taps; otherwise only a tile of one pixel may. */
 SN_INLINE void tile(const sn_f32_tile *t, size_t at, unsigned edges, const int P, const int Q,
-                    const ptrdiff_t x_pixel, const ptrdiff_t x_ic, const bool taps,
+                    const ptrdiff_t x_pixel, const ptrdiff_t x_ic, const int reach, const bool taps,
                     const bool borders)
 {
     const int QV = Q * SN_BV, sets = TILE_SETS(P, QV);
@@ -285,12 +313,12 @@ SN_INLINE void tile(const sn_f32_tile *t, size_t at, unsigned edges, const int P
     tile_next next = {t->w_next ? t->w_next + at / (unsigned)P * tile_fetches(t, taps) : t->w, x};
     if (!taps)
         tile_channels(acc, x, t->w, &next, t->ic_last, x_pixel, x_ic, t->w_q, t->w_ic, P, Q, sets,
-                      0, P, false);
+                      0, P, reach, false);
     else if (TILE_SHORT && borders && t->kh * t->kw == 1 && t->first_kw == 0 && t->last_kw == 1 &&
              t->ic == SN_BLOCK)
-        tile_point(t, acc, x, next_tile, &next, x_pixel, P, Q, sets);
+        tile_point(t, acc, x, next_tile, &next, x_pixel, P, Q, sets, reach);
     else
-        tile_taps(t, acc, x, next_tile, &next, edges, P, Q, sets, x_pixel, x_ic, borders);
+        tile_taps(t, acc, x, next_tile, &next, edges, P, Q, sets, x_pixel, x_ic, reach, borders);
     if (sets > 1)
         SN_UNROLL for (int i = 0; i < P * QV; i++) acc[i] = v_add(acc[i], acc[P * QV + i]);
     if (slow) {
