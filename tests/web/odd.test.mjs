@@ -56,6 +56,12 @@ const ODD = {
     },
   },
   one: { spans: 6, steps: 1 },
+  long: {
+    spans: 60, steps: 3,
+    change({ header }) {
+      for (const step of header.steps) step.name = `/features/${"block.".repeat(50)}Conv`;
+    },
+  },
 };
 const made = new Map();
 const pageOf = async (kind) => {
@@ -151,4 +157,11 @@ test("types of operators have their colours explained below the roofline", async
   using(await pageOf("hours"), "#roofline", async (o) => {
     const names = await o.page.$$eval("#view .legend > span", (all) => all.map((span) => span.textContent));
     assert.deepEqual([...names].sort(), ["Add", "Conv", "MatMul", "Relu", "Softmax", "Transpose"]);
+  }));
+
+test("a long name breaks inside the panel of the selection", async () =>
+  using(await pageOf("long"), "#graph?sel=step-0", async (o) => {
+    assert.match(await o.text("aside p"), /^\/features\/block\./);
+    const [wide, room] = await o.page.$eval("aside", (e) => [e.scrollWidth, e.clientWidth]);
+    assert.ok(wide <= room, `${wide} pixels in ${room}`);
   }));
