@@ -178,8 +178,10 @@ test("all nodes behind a fused step are listed", async () => {
 
 test("a step with bodies takes what they take, without the cost of recording them", async () => {
   const { page, summary } = await profileOf("control");
-  const o = await open(browser, page, { hash: "#graph?sel=op-0" });
+  const o = await open(browser, page, { hash: "#operators" });
   try {
+    await o.page.locator("#view [role=gridcell]", { hasText: /^Loop$/ }).first().click();
+    await o.show("graph");
     const svg = (await o.download(o.page.locator("#view button", { hasText: "SVG" }))).bytes.toString("utf8");
     const figure = svg.match(/>([\d.]+\u202f\S+) +([\d.]+)\u202f%<\/text><text[^>]*>with its bodies/);
     assert.ok(figure, "the box of the Loop has its figures");
