@@ -19,9 +19,17 @@ static void window_at(const sn_pooling_desc *d, const int64_t o[3], window *w)
 {
     w->taps = w->padded = 1;
     for (int i = 0; i < 3; i++) {
+        const int64_t reach = (d->kernel[i] - 1) * d->dilation[i] + 1;
+        w->at[i] = o[i] * d->stride[i] - d->pad[i];
+        if (w->at[i] >= 0 && w->at[i] <= d->in[i] - reach && d->pad_end[i] >= 0) {
+            w->first[i] = 0; /* most are whole, and divisions take longer than small windows */
+            w->end[i] = d->kernel[i];
+            w->taps *= d->kernel[i];
+            w->padded *= d->kernel[i];
+            continue;
+        }
         sn_conv_taps(o[i], d->stride[i], d->pad[i], d->dilation[i], d->kernel[i], d->in[i],
                      &w->first[i], &w->end[i]);
-        w->at[i] = o[i] * d->stride[i] - d->pad[i];
         w->taps *= w->end[i] - w->first[i];
         w->padded *=
             sn_min(d->kernel[i], sn_ceil_div(d->in[i] + d->pad_end[i] - w->at[i], d->dilation[i]));
