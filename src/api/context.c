@@ -238,6 +238,7 @@ sonde_status sonde_context_create(const sonde_context_options *options, sonde_co
         c->user_free = o.free;
         c->user = o.alloc_user;
         c->alloc.alloc = alloc_user;
+        c->alloc.alloc_kept = NULL;
         c->alloc.free = free_user;
         c->alloc.user = c;
     }

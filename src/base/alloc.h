@@ -14,6 +14,8 @@ typedef struct sn_allocator sn_allocator;
 struct sn_allocator {
     /* Returns SN_ALIGN-aligned memory, uninitialised, or NULL. */
     void *(*alloc)(sn_allocator *self, size_t bytes);
+    /* The same of memory that is kept for long and read often; NULL: as any other. */
+    void *(*alloc_kept)(sn_allocator *self, size_t bytes);
     void (*free)(sn_allocator *self, void *ptr, size_t bytes);
     void *user;
     _Atomic size_t live_bytes; /* kept by sn_alloc / sn_free */
@@ -28,6 +30,7 @@ void sn_allocator_init_system(sn_allocator *a);
 /* The limit that made this thread's last refused allocation fail; 0: it was not a limit. */
 size_t sn_alloc_limit_reached(void);
 void *sn_alloc(sn_allocator *a, size_t bytes); /* bytes == 0 gives a valid unique pointer */
+void *sn_alloc_kept(sn_allocator *a, size_t bytes);
 void *sn_alloc_zero(sn_allocator *a, size_t bytes);
 void *sn_realloc(sn_allocator *a, void *ptr, size_t old_bytes, size_t new_bytes);
 void sn_free(sn_allocator *a, void *ptr, size_t bytes); /* ptr may be NULL */

@@ -11,11 +11,10 @@
 _Static_assert(sizeof(sn_buffer) <= HEADER_BYTES && HEADER_BYTES % SN_ALIGN == 0,
                "the header keeps the data aligned");
 
-/* `total`: what is allocated; `bytes`: what the buffer is said to hold. Its data is the caller's
- * to set. */
-static sn_buffer *new_buffer(sn_allocator *alloc, size_t total, size_t bytes)
+/* A header in memory that was allocated, or was not; `bytes`: what the buffer is said to hold. Its
+ * data is the caller's to set. */
+static sn_buffer *begin_buffer(sn_allocator *alloc, sn_buffer *b, size_t bytes)
 {
-    sn_buffer *b = sn_alloc(alloc, total);
     if (!b)
         return NULL;
     memset(b, 0, sizeof *b);
@@ -25,21 +24,33 @@ static sn_buffer *new_buffer(sn_allocator *alloc, size_t total, size_t bytes)
     return b;
 }
 
-sn_buffer *sn_buffer_new(sn_allocator *alloc, size_t bytes)
+typedef void *alloc_fn(sn_allocator *alloc, size_t bytes);
+
+static sn_buffer *new_buffer(sn_allocator *alloc, alloc_fn *fn, size_t bytes)
 {
     size_t total;
     if (!sn_size_add(bytes, HEADER_BYTES, &total))
         return NULL;
-    sn_buffer *b = new_buffer(alloc, total, bytes);
+    sn_buffer *b = begin_buffer(alloc, fn(alloc, total), bytes);
     if (b)
         b->data = (uint8_t *)b + HEADER_BYTES;
     return b;
 }
 
+sn_buffer *sn_buffer_new(sn_allocator *alloc, size_t bytes)
+{
+    return new_buffer(alloc, sn_alloc, bytes);
+}
+
+sn_buffer *sn_buffer_new_kept(sn_allocator *alloc, size_t bytes)
+{
+    return new_buffer(alloc, sn_alloc_kept, bytes);
+}
+
 sn_buffer *sn_buffer_wrap(sn_allocator *alloc, void *data, size_t bytes,
                           void (*release)(void *, void *, size_t), void *user)
 {
-    sn_buffer *b = new_buffer(alloc, HEADER_BYTES, bytes);
+    sn_buffer *b = begin_buffer(alloc, sn_alloc(alloc, HEADER_BYTES), bytes);
     if (!b)
         return NULL;
     b->data = data;

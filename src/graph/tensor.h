@@ -26,7 +26,8 @@ typedef struct sn_buffers {
     SN_VEC(sn_buffer *) list;
 } sn_buffers;
 
-sn_buffer *sn_buffer_new(sn_allocator *alloc, size_t bytes); /* NULL: out of memory */
+sn_buffer *sn_buffer_new(sn_allocator *alloc, size_t bytes);      /* NULL: out of memory */
+sn_buffer *sn_buffer_new_kept(sn_allocator *alloc, size_t bytes); /* by sn_alloc_kept */
 sn_buffer *sn_buffer_wrap(sn_allocator *alloc, void *data, size_t bytes,
                           void (*release)(void *, void *, size_t), void *user);
 sn_buffer *sn_buffer_ref(sn_buffer *b); /* NULL accepted by both */

@@ -350,7 +350,7 @@ static sonde_status make_room(packer *k, int threads)
     size_t bytes = k->store_bytes;
     if (k->cached && !sn_weights_file_bytes(k->store_bytes, &bytes))
         return sn_fail(k->err, SONDE_LIMIT, "packed weights exceed the address space");
-    k->root->packed = sn_buffer_new(alloc, bytes);
+    k->root->packed = sn_buffer_new_kept(alloc, bytes);
     if (!k->root->packed)
         return sn_fail_memory(k->err, bytes);
     for (size_t i = 0; i < k->jobs.n; i++)

@@ -20,6 +20,32 @@ TEST(blocks_of_every_size_are_aligned_and_writable)
     CHECK_EQ(a.peak_bytes, (5u << 20) + 3);
 }
 
+TEST(kept_blocks_count_what_was_asked_for_and_end_in_a_huge_page)
+{
+    enum { HUGE_PAGE = 2 << 20 };
+    sn_allocator a;
+    sn_allocator_init_system(&a);
+    const size_t sizes[] = {0, 4096, 128 << 10, 360 << 10, HUGE_PAGE + 4096, 3 * HUGE_PAGE - 1};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        unsigned char *p = sn_alloc_kept(&a, sizes[i]);
+        CHECK(p != NULL);
+        CHECK((uintptr_t)p % SN_ALIGN == 0);
+        CHECK_EQ(a.live_bytes, sizes[i] ? sizes[i] : 1);
+        memset(p, 0xAB, sizes[i]);
+        sn_free(&a, p, sizes[i]);
+#ifdef __linux__
+        CHECK(sizes[i] < 128 << 10 || (uintptr_t)p % HUGE_PAGE == 0);
+#endif
+    }
+    CHECK(sn_alloc_kept(&a, SIZE_MAX) == NULL);
+    CHECK(sn_alloc_kept(&a, PTRDIFF_MAX) == NULL);
+    a.limit_bytes = 200 << 10; /* of what is asked for, not of what is left of a page */
+    void *p = sn_alloc_kept(&a, 199 << 10);
+    CHECK(p && !sn_alloc_kept(&a, 2 << 10));
+    sn_free(&a, p, 199 << 10);
+    CHECK_EQ(a.live_bytes, 0);
+}
+
 TEST(zero_bytes_give_pointers_of_their_own)
 {
     sn_allocator a;
