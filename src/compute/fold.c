@@ -181,27 +181,78 @@ static bool outer_place(const sn_fold *f, const int64_t *at, int64_t tap, int64_
     return true;
 }
 
+/* Positions side by side, up to the end of a row of the grid. */
+typedef struct fold_run {
+    const sn_fold *f;
+    const float *columns;
+    int64_t width, at[SN_FOLD_MAX_RANK], count;
+    int64_t outer, plane; /* taps but for those of the last axis; pixels */
+} fold_run;
+
+/* Position by position: whole rows of taps. */
+static void add_wide(const fold_run *r, int64_t channels, float *y)
+{
+    const sn_fold *f = r->f;
+    const int last = f->rank - 1;
+    const int64_t kernel = f->kernel[last], step = f->dilation[last], image = f->image[last];
+    for (int64_t i = 0; i < r->count; i++) {
+        const int64_t x = (r->at[last] + i) * f->stride[last] - f->pad[last];
+        int64_t from, end, place;
+        inside(x, step, image, kernel, &from, &end);
+        for (int64_t tap = 0; tap < r->outer && from < end; tap++)
+            if (outer_place(f, r->at, tap, &place))
+                add_row_of_taps(y + place * image + x + from * step, r->plane,
+                                r->columns + i * r->width + tap * kernel + from, r->outer * kernel,
+                                channels, step, end - from);
+    }
+}
+
+/* Tap by tap: where taps of neighbours meet, a row of taps would wait for the one before it. */
+static void add_narrow(const fold_run *r, int64_t channels, float *y)
+{
+    const sn_fold *f = r->f;
+    const int last = f->rank - 1;
+    const int64_t kernel = f->kernel[last], stride = f->stride[last], image = f->image[last];
+    for (int64_t tap = 0; tap < r->outer; tap++) {
+        int64_t place;
+        if (!outer_place(f, r->at, tap, &place))
+            continue;
+        for (int64_t c = 0; c < channels; c++)
+            for (int64_t k = 0; k < kernel; k++) {
+                const int64_t offset = k * f->dilation[last] - f->pad[last];
+                int64_t from, end;
+                inside(offset, stride, image, f->grid[last], &from, &end);
+                from = sn_max(from, r->at[last]);
+                end = sn_min(end, r->at[last] + r->count);
+                const float *x = r->columns + (from - r->at[last]) * r->width +
+                                 (c * r->outer + tap) * kernel + k;
+                float *to = y + c * r->plane + place * image + from * stride + offset;
+                for (; from < end; from++, x += r->width, to += stride)
+                    *to += *x;
+            }
+    }
+}
+
 void sn_fold_add_positions(const sn_fold *f, const float *columns, int64_t width, int64_t first,
                            int64_t count, int64_t channels, float *y)
 {
+    enum { NARROW = 128 }; /* floats: columns of a row of the grid lie in the first-level cache */
     const int last = f->rank - 1;
-    const int64_t kernel = f->kernel[last], step = f->dilation[last], image = f->image[last];
-    int64_t outer = 1, plane = image, at[SN_FOLD_MAX_RANK];
+    const bool meet = (f->kernel[last] - 1) * f->dilation[last] >= f->stride[last];
+    fold_run r = {.f = f, .columns = columns, .width = width, .outer = 1, .plane = f->image[last]};
     for (int a = 0; a < last; a++) {
-        outer *= f->kernel[a];
-        plane *= f->image[a];
+        r.outer *= f->kernel[a];
+        r.plane *= f->image[a];
     }
-    for (int64_t i = first; i < first + count; i++, columns += width) {
-        int64_t left = i, from, end, place;
-        for (int a = last; a >= 0; a--, left /= f->grid[a + 1])
-            at[a] = left % f->grid[a];
-        const int64_t x = at[last] * f->stride[last] - f->pad[last];
-        inside(x, step, image, kernel, &from, &end);
-        for (int64_t tap = 0; tap < outer && from < end; tap++)
-            if (outer_place(f, at, tap, &place))
-                add_row_of_taps(y + place * image + x + from * step, plane,
-                                columns + tap * kernel + from, outer * kernel, channels, step,
-                                end - from);
+    for (int64_t i = first; i < first + count; i += r.count, r.columns += r.count * width) {
+        int64_t left = i;
+        for (int a = last; a >= 0; left /= f->grid[a], a--)
+            r.at[a] = left % f->grid[a];
+        r.count = sn_min(f->grid[last] - r.at[last], first + count - i);
+        if (meet && width <= NARROW)
+            add_narrow(&r, channels, y);
+        else
+            add_wide(&r, channels, y);
     }
 }
 
