@@ -46,14 +46,20 @@ typedef struct rows_job {
     int64_t n_index, dim, row_bytes, rows, per_task;
 } rows_job;
 
-/* Rows [lo, hi) of the output, counted over outer dims and indices together. */
+/* Rows [lo, hi) of the output, counted over outer dims and indices together: those of one outer
+ * position after the other, because a division for each costs more than a short row. */
 #define GATHER_ROWS(T, BYTES)                                                                      \
-    for (int64_t r = lo; r < hi; r++) {                                                            \
-        int64_t i = (int64_t)((const T *)j->index)[r % j->n_index];                                \
-        i += i < 0 ? j->dim : 0;                                                                   \
-        i = (uint64_t)i < (uint64_t)j->dim ? i : 0;                                                \
-        memcpy(j->dst + r * j->row_bytes, j->src + (r / j->n_index * j->dim + i) * j->row_bytes,   \
-               (size_t)(BYTES));                                                                   \
+    for (int64_t r = lo, end; r < hi; r = end) {                                                   \
+        const int64_t outer = r / j->n_index;                                                      \
+        const char *from = j->src + outer * j->dim * j->row_bytes;                                 \
+        int64_t k = r % j->n_index;                                                                \
+        end = hi - r < j->n_index - k ? hi : r + j->n_index - k;                                   \
+        for (; r < end; r++, k++) {                                                                \
+            int64_t i = (int64_t)((const T *)j->index)[k];                                         \
+            i += i < 0 ? j->dim : 0;                                                               \
+            i = (uint64_t)i < (uint64_t)j->dim ? i : 0;                                            \
+            memcpy(j->dst + r * j->row_bytes, from + i * j->row_bytes, (size_t)(BYTES));           \
+        }                                                                                          \
     }
 
 static void gather_rows(const rows_job *j, int64_t lo, int64_t hi)
@@ -64,6 +70,10 @@ static void gather_rows(const rows_job *j, int64_t lo, int64_t hi)
         GATHER_ROWS(int64_t, 8)
     } else if (j->wide) {
         GATHER_ROWS(int64_t, j->row_bytes)
+    } else if (j->row_bytes == 4) {
+        GATHER_ROWS(int32_t, 4)
+    } else if (j->row_bytes == 8) {
+        GATHER_ROWS(int32_t, 8)
     } else {
         GATHER_ROWS(int32_t, j->row_bytes)
     }
