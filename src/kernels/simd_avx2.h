@@ -50,6 +50,10 @@ static inline sn_v v_bcast(const float *p)
 {
     return _mm256_broadcast_ss(p);
 }
+static inline sn_v v_bcast_at(const float *p, ptrdiff_t by, int shift)
+{
+    return v_bcast((const float *)(const void *)((const char *)p + by * (1 << shift)));
+}
 static inline sn_v v_zero(void)
 {
     return _mm256_setzero_ps();

@@ -16,7 +16,7 @@
 #define SN_BLOCK     16 /* channels in a block of the blocked layout */
 #define SN_BV        1  /* vectors in a block */
 #define SN_REGS      32
-#define SN_REACH     5 /* distances of 1, 2 and 4 pixels are scales of one register, 3 is a second */
+#define SN_REACH     14 /* more would need more than seven registers for distances */
 
 typedef __m512 sn_v;
 typedef __m512i sn_vi;
@@ -51,6 +51,33 @@ static inline sn_v v_set1(float f)
 static inline sn_v v_bcast(const float *p)
 {
     return _mm512_set1_ps(*p);
+}
+/* p[0] where p is `by` << `shift` bytes further, shift <= 3. Compilers see that the distance is the
+ * same in every turn of a loop, and then keep each multiple in a register, or on the stack. */
+static inline sn_v v_bcast_at(const float *p, ptrdiff_t by, int shift)
+{
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__)
+    sn_v v;
+#define SN_BCAST_AT(scale)                                                                         \
+    __asm__("vbroadcastss (%1,%2," #scale "),%0"                                                   \
+            : "=v"(v)                                                                              \
+            : "r"(p), "r"(by), "m"(*(const float(*)[1 << 20])(const void *)p));                    \
+    break
+    switch (shift) {
+    case 0:
+        SN_BCAST_AT(1);
+    case 1:
+        SN_BCAST_AT(2);
+    case 2:
+        SN_BCAST_AT(4);
+    default:
+        SN_BCAST_AT(8);
+    }
+#undef SN_BCAST_AT
+    return v;
+#else
+    return v_bcast((const float *)(const void *)((const char *)p + by * (1 << shift)));
+#endif
 }
 static inline sn_v v_zero(void)
 {

@@ -17,8 +17,9 @@
 #define SN_NO_UNROLL _Pragma("GCC unroll 1")
 #endif
 /* Asks for the line at p in the first- or second-level cache. */
-#define SN_FETCH_L1(p) __builtin_prefetch((p), 0, 3)
-#define SN_FETCH_L2(p) __builtin_prefetch((p), 0, 2)
-#define SN_INLINE      static inline __attribute__((always_inline))
+#define SN_FETCH_L1(p)    __builtin_prefetch((p), 0, 3)
+#define SN_FETCH_WRITE(p) __builtin_prefetch((p), 1, 3)
+#define SN_FETCH_L2(p)    __builtin_prefetch((p), 0, 2)
+#define SN_INLINE         static inline __attribute__((always_inline))
 
 #endif

@@ -57,6 +57,10 @@ static inline sn_v v_bcast(const float *p)
 {
     return vld1q_dup_f32(p);
 }
+static inline sn_v v_bcast_at(const float *p, ptrdiff_t by, int shift)
+{
+    return v_bcast((const float *)(const void *)((const char *)p + by * (1 << shift)));
+}
 static inline sn_v v_zero(void)
 {
     return vdupq_n_f32(0.0f);

@@ -34,6 +34,7 @@ enum {
     TILE_MAX_ACC = 28,
     TILE_W_AHEAD = 8,  /* channels: how far weights are fetched into the first-level cache */
     SN_LINE = 16,      /* floats of a cache line */
+    TILE_FEW = 8,      /* input channels */
     TILE_MIN_ACC = 10, /* accumulators that hide the latency of an FMA at two a cycle */
     /* Few channels of one short vector each: a loop over them would cost as much as they do, so a
      * whole block is straight code. */
@@ -59,12 +60,26 @@ SN_INLINE void tile_fetch(tile_next *next, const bool blocked)
     }
 }
 
-/* Where pixels are read. A register for every distance of a pixel would be more than there are, and
- * distances in memory cost a load each. So `reach` pixels share a pointer, from which few registers
- * with distances reach them: SN_REACH, or all of them where the distance is a constant. */
+/* Where pixels are read. A register for every distance of a pixel would be more than there are,
+ * distances in memory cost a load each, and several pointers an addition each in every channel. But
+ * an index is scaled by 1, 2, 4 or 8 for nothing: so the odd multiples of a pixel's size are kept,
+ * and `reach` pixels share a pointer. Where distances are constants, or addresses have no scale,
+ * all pixels have one. */
+enum { TILE_ODD = (SN_REACH < 16 ? SN_REACH : 16) / 2 };
+typedef struct tile_steps {
+    ptrdiff_t odd[TILE_ODD];
+} tile_steps;
 typedef struct tile_pixels {
     const float *at[(TILE_MAX_P + SN_REACH - 1) / SN_REACH];
 } tile_pixels;
+
+SN_INLINE tile_steps tile_steps_of(ptrdiff_t x_pixel)
+{
+    tile_steps s;
+    SN_UNROLL for (int i = 0; i < TILE_ODD; i++) s.odd[i] =
+        (2 * i + 1) * x_pixel * (ptrdiff_t)sizeof(float);
+    return s;
+}
 
 SN_INLINE tile_pixels tile_pixels_at(const float *x, ptrdiff_t x_pixel, const int P,
                                      const int reach)
@@ -74,7 +89,7 @@ SN_INLINE tile_pixels tile_pixels_at(const float *x, ptrdiff_t x_pixel, const in
     {
         t.at[i] = x + i * reach * x_pixel;
         if (i > 0)
-            __asm__("" : "+r"(t.at[i])); /* or it is computed from the first one each time */
+            __asm__("" : "+r"(t.at[i]));
     }
     return t;
 }
@@ -84,10 +99,21 @@ SN_INLINE void tile_pixels_go(tile_pixels *t, ptrdiff_t by, const int P, const i
     SN_UNROLL for (int i = 0; i * reach < P; i++) t->at[i] += by;
 }
 
+SN_INLINE sn_v tile_pixel(const tile_pixels *x, const tile_steps *s, ptrdiff_t at,
+                          ptrdiff_t x_pixel, const int p, const int reach)
+{
+    const float *from = x->at[p / reach] + at;
+    const int i = p % reach, shift = i ? __builtin_ctz((unsigned)i) : 0;
+    if (reach >= TILE_MAX_P || i == 0)
+        return v_bcast(from + i * x_pixel);
+    return v_bcast_at(from, s->odd[i >> shift >> 1], shift);
+}
+
 /* One channel: acc[p] += x[p] * w for pixels from … to-1. `fetch`: its weights begin a line. */
-SN_INLINE void tile_channel(sn_v *acc, const tile_pixels *x, ptrdiff_t at, const float *w,
-                            ptrdiff_t x_pixel, ptrdiff_t w_q, ptrdiff_t w_ic, const int Q,
-                            const int from, const int to, const int reach, const bool fetch)
+SN_INLINE void tile_channel(sn_v *acc, const tile_pixels *x, const tile_steps *s, ptrdiff_t at,
+                            const float *w, ptrdiff_t x_pixel, ptrdiff_t w_q, ptrdiff_t w_ic,
+                            const int Q, const int from, const int to, const int reach,
+                            const bool fetch)
 {
     const int QV = Q * SN_BV;
     sn_v wv[4 * SN_BV];
@@ -96,7 +122,7 @@ SN_INLINE void tile_channel(sn_v *acc, const tile_pixels *x, ptrdiff_t at, const
         SN_UNROLL for (int i = 0; i < Q; i++) SN_FETCH_L1(w + i * w_q + TILE_W_AHEAD * w_ic);
     SN_UNROLL for (int p = from; p < to; p++)
     {
-        sn_v b = v_bcast(x->at[p / reach] + at + p % reach * x_pixel);
+        sn_v b = tile_pixel(x, s, at, x_pixel, p, reach);
         SN_UNROLL for (int i = 0; i < QV; i++)
         {
             sn_v *a = &acc[p * QV + i];
@@ -106,42 +132,56 @@ SN_INLINE void tile_channel(sn_v *acc, const tile_pixels *x, ptrdiff_t at, const
 }
 
 /* acc[p] += x[p] * w over `channels`, for pixels from … to-1 of the tile. */
-SN_INLINE void tile_channels(sn_v *acc, const float *x, const float *w, tile_next *next,
-                             size_t channels, ptrdiff_t x_pixel, ptrdiff_t x_ic, ptrdiff_t w_q,
-                             ptrdiff_t w_ic, const int P, const int Q, const int sets,
-                             const int from, const int to, const int reach, const bool blocked)
+SN_INLINE void tile_channels(sn_v *acc, const float *x, const tile_steps *s, const float *w,
+                             tile_next *next, size_t channels, ptrdiff_t x_pixel, ptrdiff_t x_ic,
+                             ptrdiff_t w_q, ptrdiff_t w_ic, const int P, const int Q,
+                             const int sets, const int from, const int to, const int reach,
+                             const bool blocked)
 {
     const bool pairs = sets > 1 || (TILE_SHORT && blocked);
     tile_pixels at = tile_pixels_at(x, x_pixel, P, reach);
-    size_t c = 0;
-    for (; pairs && c + 2 <= channels; c += 2) {
-        SN_UNROLL for (int i = 0; i < 2; i++)
-            tile_channel(acc + i % sets * P * Q * SN_BV, &at, i * x_ic, w + i * w_ic, x_pixel, w_q,
-                         w_ic, Q, from, to, reach, i == 0 || !(TILE_SHORT && blocked));
-        tile_fetch(next, blocked); /* once for two channels: they need few lines */
-        tile_pixels_go(&at, 2 * x_ic, P, reach);
-        w += 2 * w_ic;
+    if (pairs) {
+        for (; channels > 1; channels -= 2) {
+            SN_UNROLL for (int i = 0; i < 2; i++) tile_channel(
+                acc + i % sets * P * Q * SN_BV, &at, s, i * x_ic, w + i * w_ic, x_pixel, w_q, w_ic,
+                Q, from, to, reach, i == 0 || !(TILE_SHORT && blocked));
+            tile_fetch(next, blocked); /* once for two channels: they need few lines */
+            tile_pixels_go(&at, 2 * x_ic, P, reach);
+            w += 2 * w_ic;
+        }
     }
-    SN_NO_UNROLL for (; c < channels; c++)
+    /* What comes next is as far from these weights in all channels: no more pointers to move. */
+    const bool beside = blocked && SN_BLOCK == SN_LINE;
+    const ptrdiff_t next_w = (const char *)next->w - (const char *)w;
+    const ptrdiff_t next_x = (const char *)next->x - (const char *)w;
+    SN_NO_UNROLL for (; channels > 0; channels--, w += w_ic) /* down to 0: one instruction less */
     {
-        tile_channel(acc, &at, 0, w, x_pixel, w_q, w_ic, Q, from, to, reach, true);
-        tile_fetch(next, blocked);
+        tile_channel(acc, &at, s, 0, w, x_pixel, w_q, w_ic, Q, from, to, reach, true);
+        if (beside) {
+            SN_FETCH_L2((const char *)w + next_w);
+            SN_FETCH_L1((const char *)w + next_x);
+        } else {
+            tile_fetch(next, blocked);
+        }
         tile_pixels_go(&at, x_ic, P, reach);
-        w += w_ic;
+    }
+    if (beside) {
+        next->w = (const float *)(const void *)((const char *)w + next_w);
+        next->x = (const float *)(const void *)((const char *)w + next_x);
     }
 }
 
 /* The same for a whole short block: straight code, and no line fetched twice. */
-SN_INLINE void tile_block(sn_v *acc, const float *x, const float *w, tile_next *next,
-                          ptrdiff_t x_pixel, ptrdiff_t w_q, const int P, const int Q,
-                          const int sets, const int reach)
+SN_INLINE void tile_block(sn_v *acc, const float *x, const tile_steps *s, const float *w,
+                          tile_next *next, ptrdiff_t x_pixel, ptrdiff_t w_q, const int P,
+                          const int Q, const int sets, const int reach)
 {
     enum { LINE_CHANNELS = SN_LINE / SN_BLOCK };
     const tile_pixels at = tile_pixels_at(x, x_pixel, P, reach);
     SN_UNROLL for (int c = 0; c < SN_BLOCK; c++)
     {
         const bool line = c % LINE_CHANNELS == 0;
-        tile_channel(acc + c % sets * P * Q * SN_BV, &at, c, w + c * SN_BLOCK, x_pixel, w_q,
+        tile_channel(acc + c % sets * P * Q * SN_BV, &at, s, c, w + c * SN_BLOCK, x_pixel, w_q,
                      SN_BLOCK, Q, 0, P, reach, line);
         if (line)
             SN_FETCH_L2(next->w + c * SN_BLOCK);
@@ -154,19 +194,19 @@ SN_INLINE void tile_block(sn_v *acc, const float *x, const float *w, tile_next *
 
 /* One tap for all pixels: short blocks follow each other with nothing but two additions between
  * them. Pixels are fetched two blocks ahead, those of the next tile by the last two blocks. */
-SN_INLINE void tile_point(const sn_f32_tile *t, sn_v *acc, const float *x, const float *next_tile,
-                          tile_next *next, ptrdiff_t x_pixel, const int P, const int Q,
-                          const int sets, const int reach)
+SN_INLINE void tile_point(const sn_f32_tile *t, sn_v *acc, const float *x, const tile_steps *s,
+                          const float *next_tile, tile_next *next, ptrdiff_t x_pixel, const int P,
+                          const int Q, const int sets, const int reach)
 {
     const ptrdiff_t x_block = t->x_block, w_block = t->w_block, w_q = t->w_q;
     const float *w = t->w;
     for (size_t left = t->ic_blocks; left > 0; left--) {
         next->x = left > 2 ? x + 2 * x_block : next_tile + (left < 2 ? x_block : 0);
         if (left > 1 || t->ic_last == SN_BLOCK)
-            tile_block(acc, x, w, next, x_pixel, w_q, P, Q, sets, reach);
+            tile_block(acc, x, s, w, next, x_pixel, w_q, P, Q, sets, reach);
         else
-            tile_channels(acc, x, w, next, t->ic_last, x_pixel, 1, w_q, SN_BLOCK, P, Q, sets, 0, P,
-                          reach, true);
+            tile_channels(acc, x, s, w, next, t->ic_last, x_pixel, 1, w_q, SN_BLOCK, P, Q, sets, 0,
+                          P, reach, true);
         x += x_block;
         w += w_block;
     }
@@ -229,10 +269,10 @@ SN_INLINE size_t tile_fetches(const sn_f32_tile *t, const bool taps)
 }
 
 /* All taps of a convolution; see tile for the parameters. */
-SN_INLINE void tile_taps(const sn_f32_tile *t, sn_v *acc, const float *x, const float *next_tile,
-                         tile_next *next, unsigned edges, const int P, const int Q, const int sets,
-                         const ptrdiff_t x_pixel, const ptrdiff_t x_ic, const int reach,
-                         const bool borders)
+SN_INLINE void tile_taps(const sn_f32_tile *t, sn_v *acc, const float *x, const tile_steps *s,
+                         const float *next_tile, tile_next *next, unsigned edges, const int P,
+                         const int Q, const int sets, const ptrdiff_t x_pixel, const ptrdiff_t x_ic,
+                         const int reach, const bool borders)
 {
     const size_t j0 = edges & TILE_FIRST ? t->first_kw : 0, kw = t->kw, kh = t->kh;
     const size_t j1 = edges & TILE_LAST ? t->last_kw : kw;
@@ -255,8 +295,8 @@ SN_INLINE void tile_taps(const sn_f32_tile *t, sn_v *acc, const float *x, const 
         w += wrap ? w_wrap : w_kh;
         next->x = left > lead ? x + further : next_tile + (left < lead ? further : 0);
 #define TILE_TAP(from, to)                                                                         \
-    tile_channels(acc, xj, wj, next, channels, x_pixel, x_ic, w_q, SN_BLOCK, P, Q, sets, from, to, \
-                  reach, borders);                                                                 \
+    tile_channels(acc, xj, s, wj, next, channels, x_pixel, x_ic, w_q, SN_BLOCK, P, Q, sets, from,  \
+                  to, reach, borders);                                                             \
     xj += x_kw;                                                                                    \
     wj += w_kw
         if (borders && P > 1) {
@@ -269,7 +309,7 @@ SN_INLINE void tile_taps(const sn_f32_tile *t, sn_v *acc, const float *x, const 
             wj += (ptrdiff_t)j0 * w_kw;
         }
         for (; whole && j < j1; j++) {
-            tile_block(acc, xj, wj, next, x_pixel, w_q, P, Q, sets, reach);
+            tile_block(acc, xj, s, wj, next, x_pixel, w_q, P, Q, sets, reach);
             xj += x_kw;
             wj += w_kw;
         }
@@ -280,6 +320,44 @@ SN_INLINE void tile_taps(const sn_f32_tile *t, sn_v *acc, const float *x, const 
             TILE_TAP(0, P - 1);
         }
 #undef TILE_TAP
+    }
+}
+
+/* The same of few input channels, which would be too short a loop: channels, taps of a row and rows
+ * are all alike, and the longest of the three is the inner loop. */
+SN_INLINE void tile_few(const sn_f32_tile *t, sn_v *acc, const float *x, const tile_steps *s,
+                        tile_next *next, unsigned edges, const int P, const int Q, const int sets,
+                        const ptrdiff_t x_pixel, const ptrdiff_t x_ic, const int reach)
+{
+    const size_t from = edges & TILE_FIRST ? t->first_kw : 0;
+    const size_t to = edges & TILE_LAST ? t->last_kw : t->kw;
+    const size_t n[3] = {t->ic_last, to > from ? to - from : 0, t->kh};
+    const ptrdiff_t x_by[3] = {x_ic, t->x_kw, t->x_kh}, w_by[3] = {SN_BLOCK, t->w_kw, t->w_kh};
+    const int in = n[1] > n[0] ? (n[2] > n[1] ? 2 : 1) : n[2] > n[0] ? 2 : 0;
+    const int a = in == 0, b = in == 2 ? 1 : 2;
+    const float *w = t->w + (ptrdiff_t)from * t->w_kw;
+    x += (ptrdiff_t)from * t->x_kw;
+    for (size_t i = 0; i < n[b]; i++, x += x_by[b], w += w_by[b])
+        for (size_t j = 0; j < n[a]; j++)
+            tile_channels(acc, x + (ptrdiff_t)j * x_by[a], s, w + (ptrdiff_t)j * w_by[a], next,
+                          n[in], x_pixel, x_by[in], t->w_q, w_by[in], P, Q, sets, 0, P, reach,
+                          false);
+}
+
+/* Sums meet what they are added to, and the lines they replace, in the first-level cache: both come
+ * while the tile is computed. */
+SN_INLINE void tile_fetch_results(const sn_f32_tile *t, size_t at, const int P, const int Q)
+{
+    if (t->z) {
+        const float *z = t->z + (ptrdiff_t)at * t->z_pixel;
+        const ptrdiff_t z_pixel = t->z_pixel, z_q = t->z_q;
+        SN_UNROLL for (int q = 0; q < Q; q++) SN_UNROLL for (int p = 0; p < P; p++)
+            SN_FETCH_L1(z + q * z_q + p * z_pixel);
+    } else {
+        const float *y = t->y + (ptrdiff_t)at * t->y_pixel;
+        const ptrdiff_t y_pixel = t->y_pixel, y_q = t->y_q;
+        SN_UNROLL for (int q = 0; q < Q; q++) SN_UNROLL for (int p = 0; p < P; p++)
+            SN_FETCH_WRITE(y + q * y_q + p * y_pixel);
     }
 }
 
@@ -304,7 +382,9 @@ SN_INLINE void tile(const sn_f32_tile *t, size_t at, unsigned edges, const int P
     if (sets > 1)
         SN_UNROLL for (int i = P * QV; i < 2 * P * QV; i++) acc[i] = v_zero();
 
+    tile_fetch_results(t, at, P, Q);
     const float *x = t->x + (ptrdiff_t)at * x_pixel;
+    const tile_steps s = tile_steps_of(x_pixel);
     const float *next_tile =
         x + (edges & TILE_LAST ? t->x_next - (ptrdiff_t)at * x_pixel : P * x_pixel);
     /* Tile k of the run goes on where tile k-1 stopped, supposing that all are of this size.
@@ -312,13 +392,16 @@ SN_INLINE void tile(const sn_f32_tile *t, size_t at, unsigned edges, const int P
      */
     tile_next next = {t->w_next ? t->w_next + at / (unsigned)P * tile_fetches(t, taps) : t->w, x};
     if (!taps)
-        tile_channels(acc, x, t->w, &next, t->ic_last, x_pixel, x_ic, t->w_q, t->w_ic, P, Q, sets,
-                      0, P, reach, false);
+        tile_channels(acc, x, &s, t->w, &next, t->ic_last, x_pixel, x_ic, t->w_q, t->w_ic, P, Q,
+                      sets, 0, P, reach, false);
+    else if (!borders && t->ic_blocks == 1 && t->ic_last < TILE_FEW)
+        tile_few(t, acc, x, &s, &next, edges, P, Q, sets, x_pixel, x_ic, reach);
     else if (TILE_SHORT && borders && t->kh * t->kw == 1 && t->first_kw == 0 && t->last_kw == 1 &&
              t->ic == SN_BLOCK)
-        tile_point(t, acc, x, next_tile, &next, x_pixel, P, Q, sets, reach);
+        tile_point(t, acc, x, &s, next_tile, &next, x_pixel, P, Q, sets, reach);
     else
-        tile_taps(t, acc, x, next_tile, &next, edges, P, Q, sets, x_pixel, x_ic, reach, borders);
+        tile_taps(t, acc, x, &s, next_tile, &next, edges, P, Q, sets, x_pixel, x_ic, reach,
+                  borders);
     if (sets > 1)
         SN_UNROLL for (int i = 0; i < P * QV; i++) acc[i] = v_add(acc[i], acc[P * QV + i]);
     if (slow) {

@@ -80,6 +80,33 @@ TEST(kernels_of_one_row_and_several_slices_match_the_naive_sum)
     }
 }
 
+/* Channels, taps of a row and rows: any of the three may be the longest. */
+TEST(few_channels_under_short_and_long_kernels_match_the_naive_sum)
+{
+    for (const level *lv = levels(); lv->name; lv++) {
+        const unsigned block = sn_conv_block(lv->flags);
+        for (int i = 0; i < 120 && !test_errors; i++) {
+            sn_conv_desc d = unit;
+            int64_t pad_end[3] = {0};
+            d.c = test_between(1, 9);
+            d.oc = test_between(1, 40);
+            d.variant = (unsigned)test_between(0, SN_VARIANTS);
+            random_window(&d, 1, 14, i % 3 == 1 ? 11 : 3, pad_end);
+            random_window(&d, 2, i % 4 ? 20 : 50, i % 3 == 2 ? 11 : 5, pad_end);
+            if (i % 6 == 5)
+                random_window(&d, 0, 6, 5, pad_end);
+            d.act = random_act();
+            d.residual = test_rand() % 2;
+            d.packed = test_rand() % 2;
+            d.out_block = block;
+            d.in_block = i % 2 ? 0 : block;
+            const int64_t wd[5] = {d.oc, d.c, d.kernel[0], d.kernel[1], d.kernel[2]};
+            if (set_out(&d, pad_end) && sn_conv_can_block(wd, 5, 1, block, !d.in_block))
+                check(&d, lv, test_rand() % 2, 2, NULL);
+        }
+    }
+}
+
 enum { TILES_BLOCK = 16 };
 
 TEST(convolution_by_tiles_matches_the_naive_sum_of_rounded_numbers)

@@ -44,6 +44,8 @@ static tile_case tile_random(const char *slot, unsigned block)
     if (gemm && test_rand() % 2) { /* a matrix that is not packed: blocks side by side */
         t->w_q = (ptrdiff_t)block;
         t->w_ic = (ptrdiff_t)(t->blocks * block + rnd(0, 5));
+        if (test_rand() % 8 == 0) /* one row, for a single channel or repeated */
+            t->w_ic = 0;
     }
     t->y_q = t->z_q = (ptrdiff_t)block;
     t->y_pixel = t->z_pixel = (ptrdiff_t)(t->blocks * block);
