@@ -9,9 +9,9 @@
     GET  /healthz    "ok"
 
 With --batch N, requests that arrive within --wait-ms of each other run as one batch. With --otlp URL, spans go to an
-OpenTelemetry collector: one for each request, one for each run within it, and for one run in --sample-operators also one
-for each operator. With --trace FILE.pftrace, sonde's own recorder writes one run in --sample-every to a file while the
-service runs; its runs carry the trace ids of their requests. docs/service.md walks through it."""
+OpenTelemetry collector, with --spans FILE to a file, a line each: one for each request, one for each run within it, and
+for one run in --sample-operators also one for each operator. With --trace FILE.pftrace, sonde's own recorder keeps one run in --sample-every and writes them to a file
+when the service ends; its runs carry the trace ids of their requests. docs/service.md walks through it."""
 
 from __future__ import annotations
 
@@ -32,15 +32,18 @@ from fastapi import FastAPI, HTTPException, Request, Response
 from opentelemetry import context, propagate, trace
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter
 
 SHAPE = (3, 32, 32)
 BYTES = 4 * 3 * 32 * 32
 
 
-def tracer_provider(endpoint: str | None) -> TracerProvider:
-    """Spans of the process; to the collector, where there is one."""
+def tracer_provider(endpoint: str | None, spans: str | None) -> TracerProvider:
+    """Spans of the process; to the collector or the file, where there is one."""
     provider = TracerProvider(resource=Resource.create({"service.name": "classifier"}))
+    if spans:
+        lines = ConsoleSpanExporter(open(spans, "w"), formatter=lambda span: span.to_json(indent=None) + "\n")
+        provider.add_span_processor(BatchSpanProcessor(lines))
     if endpoint:
         try:
             from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -99,7 +102,7 @@ class Batcher:
 
 
 def make_app(arguments: argparse.Namespace) -> FastAPI:
-    provider = tracer_provider(arguments.otlp)
+    provider = tracer_provider(arguments.otlp, arguments.spans)
     tracer = trace.get_tracer("classifier", tracer_provider=provider)
 
     # Requests run side by side, each on one thread.
@@ -175,6 +178,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=1, help="most requests that run together")
     parser.add_argument("--wait-ms", type=float, default=2.0, help="how long a batch waits for more")
     parser.add_argument("--otlp", help="a collector, such as http://127.0.0.1:4318")
+    parser.add_argument("--spans", help="a file for spans, one a line")
     parser.add_argument("--sample-operators", type=int, default=100, help="operator spans of one run in so many")
     parser.add_argument("--trace", help="a file for sonde's own recorder")
     parser.add_argument("--sample-every", type=int, default=100, help="for --trace: one run in so many")

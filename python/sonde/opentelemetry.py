@@ -150,33 +150,39 @@ class _Instrument:
         recorded: Callable[[RunOptions | None, list[Any]], Any],
     ) -> Any:
         with self._tracer.start_as_current_span(self._name) as span:
+            if options is None and span.get_span_context().is_valid:
+                options = RunOptions()  # those of a caller may be in use on other threads: they stay as they are
+                options.traceparent = _traceparent(span)
             if not span.is_recording():
                 return plain(options)
             attributes = dict(self._fixed)
             if isinstance(feeds, Mapping):
                 attributes.update(_describe(feeds))
             span.set_attributes(attributes)
-            if options is None:
-                options = RunOptions()
-                options.traceparent = _traceparent(span)
             sink: list[Any] = []
             wanted = self._budget.wants()
             begin_ns, begin = time.time_ns(), time.perf_counter_ns()
             result = recorded(options, sink) if wanted else plain(options)
-            end = time.perf_counter_ns()
-            if wanted and sink and sink[0] is not None:
-                self._add_operators(span, sink[0], begin_ns, begin_ns + end - begin)
-            self._budget.ran(end - begin, time.perf_counter_ns() - end if wanted else None)
+            run_ns = time.perf_counter_ns() - begin
+            if not wanted:
+                self._budget.ran(run_ns, None)
+                return result
+            if sink and sink[0] is not None:
+                run_ns = self._add_operators(span, sink[0], begin_ns, begin_ns + run_ns) or run_ns
+            self._budget.ran(run_ns, time.perf_counter_ns() - begin - run_ns)
             return result
 
-    def _add_operators(self, run: Any, profile: _sonde.Profile, begin_ns: int, end_ns: int) -> None:
-        """Spans of operators, and of the bodies of control flow between them, inside the run's own."""
+    def _add_operators(self, run: Any, profile: _sonde.Profile, begin_ns: int, end_ns: int) -> int:
+        """Spans of operators, and of the bodies of control flow between them, inside the run's own. Returns how long the
+        run took by itself, without what was done to record it."""
         from ._profile import Profile
 
         columns = Profile(profile).columns()
         spans: dict[str, Any] = {}
-        left_out = 0
+        left_out = own_ns = 0
         for i, category in enumerate(columns["cat"]):
+            if category == "iteration":
+                own_ns = int(columns["dur"][i])
             if category not in ("operator", "executor"):
                 continue
             if len(spans) >= self._most:
@@ -196,6 +202,7 @@ class _Instrument:
         run.set_attribute("sonde.operators", len(spans))
         if left_out:
             run.set_attribute("sonde.operators_left_out", left_out)
+        return own_ns
 
     # ---------------------------------------------------------------- the methods
     def run(

@@ -97,6 +97,19 @@ def test_a_slow_request_is_found_by_its_trace(tmp_path):
     assert all(len(trace) == 32 for trace in traces)
 
 
+def test_the_spans_of_the_slowest_request_say_where_its_time_went(tmp_path):
+    path = tmp_path / "spans.jsonl"
+    with service("--spans", path, "--sample-operators", 1, "--workers", 1) as url:
+        _, found = load_test(url, "--requests", 100, "--connections", 4, "--warmup", 0)
+        assert found["failed"] == 0
+    spans = [json.loads(line) for line in path.read_text().splitlines()]
+    wanted = found["slowest"][0]["trace"]
+    mine = [span for span in spans if span["context"]["trace_id"] == "0x" + wanted]
+    request, run = (next(span for span in mine if span["name"] == name) for name in ("POST /classify", "run tiny_cnn"))
+    assert run["parent_id"] == request["context"]["span_id"]
+    assert request["start_time"] <= run["start_time"] <= run["end_time"] <= request["end_time"]
+
+
 def test_traces_that_the_caller_does_not_sample_leave_nothing(tmp_path):
     path = tmp_path / "service.pftrace"
     with service("--trace", path, "--sample-every", 1) as url:
