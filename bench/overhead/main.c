@@ -5,9 +5,12 @@
  * statistics: no assumption about the noise).
  *
  *     sonde_bench_overhead [MODEL [PAIRS [LEVEL [plain|stream|memory]]]]
+ *     sonde_bench_overhead MODEL PAIRS N sampled|metrics
  *
  * plain: records stay in memory; stream: a thread writes them to a file meanwhile; memory: what is
- * held after every step is noted too. */
+ * held after every step is noted too. sampled: a pair is two times N runs, of which one has
+ * sampling of one run in N (without a bound) and the other nothing; metrics: N runs that are
+ * counted, and N that are not. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +19,8 @@
 
 #include "api/internal.h"
 #include "exec/session.h"
+#include "sonde/experimental/metrics.h"
+#include "sonde/experimental/recording.h"
 #include "zoo/zoo.h"
 
 static int compare_doubles(const void *a, const void *b)
@@ -49,7 +54,46 @@ static sonde_value *make_input(sonde_context *ctx, sonde_session *s, size_t i)
     return v;
 }
 
-enum { PLAIN, STREAM, MEMORY };
+enum { PLAIN, STREAM, MEMORY, SAMPLED, METRICS };
+
+/* Sampling and metrics, switched as their users would not: at once, and off again. */
+typedef struct watching {
+    sonde_recording *recording;
+    sn_metrics *metrics;
+} watching;
+
+static void watching_open(watching *w, sonde_context *ctx, int mode, int every)
+{
+    sonde_error err;
+    sonde_profiler_options o = SONDE_INIT(sonde_profiler_options);
+    o.level = 1;
+    o.sample_every = every;
+    o.max_overhead = 1;
+    if (mode == SAMPLED && (sonde_recording_start(ctx, &o, &w->recording, &err) ||
+                            sonde_recording_pause(w->recording, &err)))
+        die(&err);
+    if (mode == METRICS && sonde_metrics_start(ctx, &err))
+        die(&err);
+    w->metrics = atomic_exchange(&ctx->metrics, NULL);
+}
+
+static void watching_turn(watching *w, sonde_context *ctx, int mode, bool on)
+{
+    sonde_error err;
+    if (mode == METRICS)
+        atomic_store(&ctx->metrics, on ? w->metrics : NULL);
+    else if (on ? sonde_recording_resume(w->recording, 0, &err)
+                : sonde_recording_pause(w->recording, &err))
+        die(&err);
+    if (mode == SAMPLED && !on && sonde_recording_clear(w->recording, &err))
+        die(&err);
+}
+
+static void watching_close(watching *w, sonde_context *ctx)
+{
+    sonde_recording_release(w->recording);
+    atomic_store(&ctx->metrics, w->metrics); /* goes with the context */
+}
 
 /* The recorder on or off, as the mode has it. */
 static void turn(sonde_context *ctx, int mode, int level, bool on)
@@ -69,20 +113,23 @@ static void turn(sonde_context *ctx, int mode, int level, bool on)
 
 int main(int argc, char **argv)
 {
-    static const char *const modes[] = {"plain", "stream", "memory"};
+    static const char *const modes[] = {"plain", "stream", "memory", "sampled", "metrics"};
     const char *name = argc > 1 ? argv[1] : "regnet_x_400mf";
     size_t pairs = argc > 2 ? strtoul(argv[2], NULL, 10) : 2000;
     int level = argc > 3 ? atoi(argv[3]) : 1, mode = 0;
-    while (argc > 4 && mode < 3 && strcmp(argv[4], modes[mode]) != 0)
+    while (argc > 4 && mode <= METRICS && strcmp(argv[4], modes[mode]) != 0)
         mode++;
+    const bool watched = mode == SAMPLED || mode == METRICS;
+    const int block = watched ? level : 1; /* runs of half a pair */
     sonde_error err;
     sonde_context *ctx;
     sonde_model *model;
     sonde_session *session;
     sn_model *core;
-    if (pairs < 10 || level < 1 || level > 3 || mode > MEMORY) {
+    if (pairs < 10 || level < 1 || mode > METRICS || (!watched && level > 3)) {
         fprintf(stderr, "usage: sonde_bench_overhead [MODEL [PAIRS >= 10 [LEVEL 1-3 "
-                        "[plain|stream|memory]]]]\n");
+                        "[plain|stream|memory]]]]\n"
+                        "       sonde_bench_overhead MODEL PAIRS N sampled|metrics\n");
         return 2;
     }
     static const char *const fusing[] = {"fuse-elementwise"}; /* a record for every node */
@@ -104,17 +151,25 @@ int main(int argc, char **argv)
     if (mode == STREAM &&
         (sonde_profiler_stream(ctx, level, path, &err) || sonde_profiler_pause(ctx, &err)))
         die(&err);
+    watching watch = {NULL, NULL};
+    if (watched)
+        watching_open(&watch, ctx, mode, level);
     for (size_t k = 0; k < pairs + 20; k++) { /* 20 pairs of warm-up */
         double ns[2];
         for (int half = 0; half < 2; half++) {
             int on = (half ^ (int)(k & 1)) != 0;
-            if (on)
+            if (on && watched)
+                watching_turn(&watch, ctx, mode, true);
+            else if (on)
                 turn(ctx, mode, level, true);
             uint64_t t0 = sn_ticks();
-            if (sonde_session_run(session, NULL, NULL, in, n_in, NULL, out, n_out, &err))
-                die(&err);
-            ns[on] = sn_ticks_to_ns(&clock, sn_ticks() - t0);
-            if (on)
+            for (int r = 0; r < block; r++)
+                if (sonde_session_run(session, NULL, NULL, in, n_in, NULL, out, n_out, &err))
+                    die(&err);
+            ns[on] = sn_ticks_to_ns(&clock, sn_ticks() - t0) / block;
+            if (on && watched)
+                watching_turn(&watch, ctx, mode, false);
+            else if (on)
                 turn(ctx, mode, level, false);
         }
         if (k >= 20) {
@@ -124,6 +179,8 @@ int main(int argc, char **argv)
     }
     if (mode == STREAM && sonde_profiler_stop(ctx, NULL, &err))
         die(&err);
+    if (watched)
+        watching_close(&watch, ctx);
     remove(path);
     qsort(diff, pairs, sizeof *diff, compare_doubles);
     qsort(off, pairs, sizeof *off, compare_doubles);
@@ -132,13 +189,14 @@ int main(int argc, char **argv)
     size_t hi = (size_t)fmin((double)pairs - 1, ceil((double)pairs / 2 + half_width));
     double base = off[pairs / 2];
     uint32_t steps = sn_session_program(session->core)->n_steps;
-    printf("%s, %u steps, %d threads, level %d, %s, %zu pairs\n", name, steps,
-           sonde_context_threads(ctx), level, modes[mode], pairs);
+    printf("%s, %u steps, %d threads, %s %d, %s, %zu pairs\n", name, steps,
+           sonde_context_threads(ctx), watched ? "blocks of" : "level", level, modes[mode], pairs);
     printf("off: median %.4f ms\n", base / 1e6);
-    printf("recorder: %+.3f %% [%+.3f, %+.3f] of a run, %+.1f ns [%+.1f, %+.1f] a step (median, 95 "
-           "%%)\n",
-           100 * diff[pairs / 2] / base, 100 * diff[lo] / base, 100 * diff[hi] / base,
-           diff[pairs / 2] / steps, diff[lo] / steps, diff[hi] / steps);
+    const double per = watched ? 1 : steps;
+    printf("%s: %+.3f %% [%+.3f, %+.3f] of a run, %+.1f ns [%+.1f, %+.1f] a %s (median, 95 %%)\n",
+           watched ? modes[mode] : "recorder", 100 * diff[pairs / 2] / base, 100 * diff[lo] / base,
+           100 * diff[hi] / base, diff[pairs / 2] / per, diff[lo] / per, diff[hi] / per,
+           watched ? "run" : "step");
     for (size_t i = 0; i < n_in; i++)
         sonde_value_release(in[i]);
     for (size_t i = 0; i < n_out; i++)

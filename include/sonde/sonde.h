@@ -262,6 +262,14 @@ typedef struct sonde_run_options {
      * tenth of one: non-zero makes it stop as sonde_cancel does. NULL: nobody is asked. */
     int (*interrupt)(void *user);
     void *interrupt_user;
+    /* The trace that the caller is in, as W3C Trace Context writes it ("00-…-…-01"); a text that
+     * the standard does not allow is ignored. Where the run is recorded, its spans belong to that
+     * trace; if the caller does not sample it (the last bit is 0), sampling leaves it out, too. */
+    const char *traceparent;
+    /* Not NULL: this run is recorded, whatever the profilers do, and *profile receives a profile of
+     * it alone: times, names and shapes of its operators. It is NULL if the run fails or memory is
+     * out, and has no operators where the recorder was full. Release it. */
+    struct sonde_profile **profile;
 } sonde_run_options;
 
 /* Runs the model. `input_names` may name graph inputs or inner values (whose producers are then
@@ -311,6 +319,13 @@ typedef struct sonde_profiler_options {
      * iteration, operator, executor, memory, thread, user and device. Tables and reports always
      * use all spans. */
     const char *categories;
+    /* Sampling, for programs that are profiled as long as they run: one run of `sample_every` is
+     * recorded, at level 1, and others take the way without a recorder. 0: every run is recorded.
+     * A run is skipped if recording it would take more than this share of the time of recent runs
+     * (0: 0.01; from 1 on there is no bound). Profilers that sample at the same time record the
+     * same runs: as many as the one that wants most. */
+    int sample_every;
+    double max_overhead;
 } sonde_profiler_options;
 SONDE_API sonde_status sonde_profiler_start_with(sonde_context *context,
                                                  const sonde_profiler_options *options,

@@ -11,7 +11,7 @@ Code written for onnxruntime runs with the import changed.
 from __future__ import annotations
 
 from . import _convert as _convert
-from . import memory_profiler, op_profiler, profiler
+from . import memory_profiler, metrics, op_profiler, profiler
 from ._bench import BenchResult, bench
 from ._binding import IOBinding
 from ._compare import ModelComparison, compare
@@ -116,6 +116,7 @@ __all__ = [
     "get_version_string",
     "load_profile",
     "memory_profiler",
+    "metrics",
     "op_profiler",
     "profile",
     "profile_op",

@@ -7,7 +7,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Mapping
 from typing import IO, Any, NamedTuple, TypeAlias
+from urllib.parse import quote
 
 import numpy as np
 
@@ -60,6 +62,19 @@ def _category_list(categories: Any) -> str | None:
     if categories is None or isinstance(categories, str):
         return categories
     return ",".join(categories)
+
+
+def _pairs(pairs: Mapping[str, str] | None) -> str | None:
+    """A dict as OpenTelemetry's variables write it: "key=value,key=value"."""
+    if pairs is None:
+        return None
+    return ",".join(f"{key}={quote(str(value), safe=' ')}" for key, value in pairs.items())
+
+
+def _milliseconds(name: str, seconds: float) -> int:
+    if not 0 < seconds <= 86400:
+        raise InvalidArgument(f"{name} is {seconds}, expected seconds")
+    return max(1, round(seconds * 1000))
 
 
 def _views(profile: Any) -> ProfileViews:
@@ -242,6 +257,32 @@ class ProfileViews:
     def to_bytes(self, format: Any = ".json", categories: Any = None, folded_nodes: bool = False) -> bytes:
         """The bytes that export() would write."""
         return self._profile().write(_suffix(format), _category_list(categories), folded_nodes)
+
+    def send_otlp(
+        self,
+        endpoint: str | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        service_name: str | None = None,
+        attributes: Mapping[str, str] | None = None,
+        timeout: float = 10.0,
+        max_wait: float = 30.0,
+        categories: Any = None,
+    ) -> dict[str, Any]:
+        """Sends the spans to an OpenTelemetry collector (OTLP, HTTP, JSON) and returns what came of it: "spans",
+        "rejected", "requests", "retries" and the collector's "message". What is None is taken from OpenTelemetry's
+        environment variables; the default endpoint is http://127.0.0.1:4318."""
+        return _sonde.otlp_send(
+            self._profile(),
+            endpoint,
+            _pairs(headers),
+            service_name,
+            _pairs(attributes),
+            _milliseconds("timeout", timeout),
+            _milliseconds("max_wait", max_wait),
+            0,
+            _category_list(categories),
+        )
 
     def get(self) -> dict[str, Any]:
         """The Chrome trace as Python objects."""

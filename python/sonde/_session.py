@@ -164,6 +164,7 @@ class InferenceSession(_sonde.Session):
         if self._profiling:
             self._profiling.tie(self)
         self._model_path = source.get("path")
+        self._zoo_name = source.get("zoo", "").removeprefix("zoo:").partition("?")[0]
         self._find_ports()
         if options.optimized_model_filepath:
             self._save(os.fspath(options.optimized_model_filepath), True)
@@ -216,6 +217,13 @@ class InferenceSession(_sonde.Session):
 
     def get_modelmeta(self) -> ModelMetadata:
         return ModelMetadata(**self._model_info())
+
+    @property
+    def _model_name(self) -> str:
+        """What spans call the model: its file or its name in the zoo, as profiles do, else that of its graph."""
+        if self._model_path is not None:
+            return os.path.basename(self._model_path)
+        return self._zoo_name or self.get_modelmeta().graph_name or "model"
 
     def get_session_options(self) -> SessionOptions:
         return self._sess_options

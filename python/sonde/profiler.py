@@ -136,6 +136,15 @@ def _write_object(file: Any, data: bytes, suffix: str) -> None:
         file.write(text)
 
 
+def _sampling(every: int, max_overhead: float) -> tuple[int, float]:
+    """The two numbers as the library takes them."""
+    if isinstance(every, bool) or not isinstance(every, int) or not 0 <= every < 2**31:
+        raise InvalidArgument(f"sample_every is {every}, expected a number from 0 on")
+    if not 0 < max_overhead <= 1e6:
+        raise InvalidArgument(f"max_overhead is {max_overhead}, expected a share such as 0.01")
+    return every, float(max_overhead)
+
+
 class Profiler(ProfileViews):
     """A profiler for a `with` block: see profile()."""
 
@@ -147,6 +156,8 @@ class Profiler(ProfileViews):
         categories: str | Iterable[str] | None = None,
         memory: bool = False,
         counters: bool = False,
+        sample_every: int = 0,
+        max_overhead: float = 0.01,
     ) -> None:
         if isinstance(level, bool) or level not in (1, 2, 3):
             raise InvalidArgument(f"the profiler's level is {level}, expected 1 to 3")
@@ -155,6 +166,7 @@ class Profiler(ProfileViews):
         self._file, self._format, self._level = file, format, level
         self._categories = _category_list(categories)
         self._memory, self._counters = memory, counters
+        self._sampling = _sampling(sample_every, max_overhead)
         self._recording: _sonde.Recording | None = None
         self._final: _sonde.Profile | None = None
         self._paused = False
@@ -169,7 +181,7 @@ class Profiler(ProfileViews):
         if self._counters and (why := _counters_switch.take()):
             warnings.warn(f"no hardware counters: {why}", RuntimeWarning, stacklevel=2)
         try:
-            self._recording = _sonde.Recording(self._level, self._categories)
+            self._recording = _sonde.Recording(self._level, self._categories, *self._sampling)
         except BaseException:
             self._give_back()
             raise
@@ -276,6 +288,8 @@ def profile(
     categories: str | Iterable[str] | None = None,
     memory: bool = False,
     counters: bool = False,
+    sample_every: int = 0,
+    max_overhead: float = 0.01,
 ) -> Profiler:
     """A profiler for a `with` block.
 
@@ -284,8 +298,10 @@ def profile(
     level: 1 records operators, 2 also the work of the executor, 3 also a slice for every thread that works on an operator.
     categories: the categories of spans in traces, such as "operator,user".
     memory: also record the memory after every step. counters: also record hardware counters of every step.
+    sample_every: record one inference of so many, at level 1; the others run as without a profiler. 0: record all.
+    max_overhead: with sample_every, the share of the time of inferences that recording may take; 1: no bound.
     """
-    return Profiler(file, format, level, categories, memory, counters)
+    return Profiler(file, format, level, categories, memory, counters, sample_every, max_overhead)
 
 
 # ---------------------------------------------------------------- one for the process

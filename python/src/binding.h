@@ -98,10 +98,10 @@ PyObject *sn_py_from_dlpack(PyObject *type, PyObject *object);
 int sn_py_add_run_options_type(PyObject *module);
 typedef struct sn_py_settings {
     sonde_run_options options;
-    int only_path;  /* compute nothing but what the requested outputs need */
-    PyObject *text; /* the attribute that options.timing_filter points into; may be NULL */
+    int only_path;   /* compute nothing but what the requested outputs need */
+    PyObject *texts; /* the attributes that texts of the options point into; may be NULL */
 } sn_py_settings;
-/* From None or a RunOptions, which must live as long. Drop `text` afterwards. */
+/* From None or a RunOptions, which must live as long. Drop `texts` afterwards. */
 int sn_py_run_settings(PyObject *object, sn_py_settings *settings);
 
 /* ---- session.c ---- */
@@ -133,6 +133,7 @@ int sn_py_lock(sn_py_unlocked *u, sonde_status status, const sonde_error *err);
 
 /* ---- run.c ---- */
 PyObject *sn_py_session_run(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *sn_py_session_run_recorded(PyObject *self, PyObject *args);
 PyObject *sn_py_session_run_values(PyObject *self, PyObject *args);
 PyObject *sn_py_session_partial_run(PyObject *self, PyObject *args);
 
@@ -141,6 +142,17 @@ PyObject *sn_py_session_inspect(PyObject *self, PyObject *none);
 
 /* ---- profile.c, columns.c: what was recorded ---- */
 int sn_py_add_profile_type(PyObject *module);
+/* What the library writes piece by piece; adding needs no lock. */
+typedef struct sn_py_pile {
+    char *data;
+    size_t n, cap;
+    int failed;
+} sn_py_pile;
+void sn_py_pile_add(void *pile, const char *data, size_t size);
+/* The pile as str or bytes, or the error; frees it. */
+PyObject *sn_py_pile_finish(sn_py_pile *p, int text, sonde_status st, const sonde_error *err);
+/* NULL and an exception: not a profile. Lives as long as the object. */
+const sonde_profile *sn_py_profile(PyObject *object);
 /* Takes over the profile, also on failure. */
 PyObject *sn_py_wrap_profile(sonde_profile *profile);
 /* {name: list of str, or bytearray of int64}, an item for each span. */
@@ -153,6 +165,7 @@ int sn_py_add_accuracy(PyObject *module);
 int sn_py_add_sparsify(PyObject *module);
 int sn_py_add_quantize(PyObject *module);
 int sn_py_add_whatif(PyObject *module);
+int sn_py_add_telemetry(PyObject *module);
 int sn_py_add_arrow(PyObject *module);
 
 /* ---- words.c: functions of the module that need no object ---- */

@@ -9,7 +9,7 @@
 typedef struct options_object {
     PyObject ob_base;
     sonde_cancel_token *cancel;
-    PyObject *logid, *timing_sort, *timing_filter, *entries;
+    PyObject *logid, *timing_sort, *timing_filter, *entries, *traceparent;
     int log_severity_level, log_verbosity_level;
     char terminate, only_path, training_mode, timing, by_shape, verbose, warmup;
 } options_object;
@@ -28,6 +28,7 @@ static void options_dealloc(PyObject *self)
     Py_XDECREF(o->timing_sort);
     Py_XDECREF(o->timing_filter);
     Py_XDECREF(o->entries);
+    Py_XDECREF(o->traceparent);
     freefunc release = (freefunc)(uintptr_t)PyType_GetSlot(type, Py_tp_free);
     release(self);
     Py_DECREF(type);
@@ -49,9 +50,11 @@ static PyObject *options_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     o->timing_sort = PyUnicode_FromString("time");
     o->timing_filter = PyUnicode_FromString("");
     o->entries = PyDict_New();
+    o->traceparent = PyUnicode_FromString("");
     if (sonde_cancel_token_create(&o->cancel, &err))
         sn_py_raise(&err);
-    if (!o->cancel || !o->logid || !o->timing_sort || !o->timing_filter || !o->entries) {
+    if (!o->cancel || !o->logid || !o->timing_sort || !o->timing_filter || !o->entries ||
+        !o->traceparent) {
         Py_DECREF(self);
         return NULL;
     }
@@ -122,6 +125,9 @@ static PyGetSetDef properties[] = {
      "Set this to True, from any thread, to stop runs with these options after the current step.",
      NULL},
     TEXT("logid", logid, "A name for the run."),
+    TEXT("traceparent", traceparent,
+         "The trace that the caller is in, as W3C Trace Context writes it. Spans of a recorded run "
+         "belong to it; a text that the standard does not allow is ignored."),
     {"timing_sort", get_text, set_sort, "Order of the timing table: 'time' or 'name'.",
      (void *)(uintptr_t)offsetof(options_object, timing_sort)},
     TEXT("timing_filter", timing_filter,
@@ -200,10 +206,15 @@ int sn_py_run_settings(PyObject *object, sn_py_settings *to)
         return -1;
     }
     const options_object *from = cast(object);
-    PyObject *owner;
+    PyObject *owner, *caller;
     const char *filter = sn_py_name_bytes(from->timing_filter, &owner);
     if (!filter)
         return -1;
+    const char *traceparent = sn_py_name_bytes(from->traceparent, &caller);
+    if (!traceparent) {
+        Py_DECREF(owner);
+        return -1;
+    }
     sonde_run_options *o = &to->options;
     o->cancel = from->cancel;
     o->timing = from->timing;
@@ -212,7 +223,10 @@ int sn_py_run_settings(PyObject *object, sn_py_settings *to)
     o->timing_filter = *filter ? filter : NULL;
     o->verbose = from->verbose;
     o->warmup = from->warmup;
+    o->traceparent = *traceparent ? traceparent : NULL;
     to->only_path = from->only_path;
-    to->text = owner;
-    return 0;
+    to->texts = PyTuple_Pack(2, owner, caller);
+    Py_DECREF(owner);
+    Py_DECREF(caller);
+    return to->texts ? 0 : -1;
 }

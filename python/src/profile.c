@@ -19,6 +19,14 @@ static const sonde_profile *profile_of(PyObject *self)
     return ((profile_object *)self)->profile;
 }
 
+const sonde_profile *sn_py_profile(PyObject *object)
+{
+    if (PyObject_TypeCheck(object, sn_py.profile_type))
+        return profile_of(object);
+    PyErr_Format(PyExc_TypeError, "expected a profile, not %R", (PyObject *)Py_TYPE(object));
+    return NULL;
+}
+
 static void profile_dealloc(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
@@ -56,16 +64,9 @@ static PyObject *profile_load(PyObject *type, PyObject *args)
 }
 
 /* ------------------------------------------------------------------ texts and files */
-/* What the library writes piece by piece; needs no lock. */
-typedef struct pile {
-    char *data;
-    size_t n, cap;
-    int failed;
-} pile;
-
-static void pile_add(void *user, const char *data, size_t size)
+void sn_py_pile_add(void *user, const char *data, size_t size)
 {
-    pile *p = user;
+    sn_py_pile *p = user;
     if (p->failed)
         return;
     if (p->n + size > p->cap) {
@@ -82,8 +83,7 @@ static void pile_add(void *user, const char *data, size_t size)
     p->n += size;
 }
 
-/* The pile as str or bytes, or the error; frees it. */
-static PyObject *pile_finish(pile *p, int text, sonde_status st, const sonde_error *err)
+PyObject *sn_py_pile_finish(sn_py_pile *p, int text, sonde_status st, const sonde_error *err)
 {
     PyObject *made;
     if (st != SONDE_OK)
@@ -101,28 +101,29 @@ static PyObject *pile_finish(pile *p, int text, sonde_status st, const sonde_err
 static PyObject *profile_table(PyObject *self, PyObject *args)
 {
     sonde_table_options o = SONDE_INIT(sonde_table_options);
-    pile out = {.n = 0};
+    sn_py_pile out = {.n = 0};
     sonde_error err;
     sonde_status st;
     if (!PyArg_ParseTuple(args, "pppzip", &o.sort_by_name, &o.by_shape, &o.by_node, &o.filter_op,
                           &o.width, &o.color))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS st = sonde_profile_table(profile_of(self), &o, pile_add, &out, &err);
-    Py_END_ALLOW_THREADS return pile_finish(&out, 1, st, &err);
+    Py_BEGIN_ALLOW_THREADS st =
+        sonde_profile_table(profile_of(self), &o, sn_py_pile_add, &out, &err);
+    Py_END_ALLOW_THREADS return sn_py_pile_finish(&out, 1, st, &err);
 }
 
 static PyObject *profile_report(PyObject *self, PyObject *args)
 {
     int kind;
     sonde_report_options o = SONDE_INIT(sonde_report_options);
-    pile out = {.n = 0};
+    sn_py_pile out = {.n = 0};
     sonde_error err;
     sonde_status st;
     if (!PyArg_ParseTuple(args, "ii", &kind, &o.width))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS st =
-        sonde_profile_report_with(profile_of(self), (sonde_report)kind, &o, pile_add, &out, &err);
-    Py_END_ALLOW_THREADS return pile_finish(&out, 1, st, &err);
+    Py_BEGIN_ALLOW_THREADS st = sonde_profile_report_with(profile_of(self), (sonde_report)kind, &o,
+                                                          sn_py_pile_add, &out, &err);
+    Py_END_ALLOW_THREADS return sn_py_pile_finish(&out, 1, st, &err);
 }
 
 /* The caller holds a reference while the page is written. */
@@ -154,7 +155,7 @@ static PyObject *profile_save(PyObject *self, PyObject *args)
 static PyObject *profile_write(PyObject *self, PyObject *args)
 {
     sonde_export_options o = SONDE_INIT(sonde_export_options);
-    pile out = {.n = 0};
+    sn_py_pile out = {.n = 0};
     sonde_error err;
     sonde_status st;
     PyObject *before = NULL;
@@ -162,8 +163,9 @@ static PyObject *profile_write(PyObject *self, PyObject *args)
                           sn_py.profile_type, &before))
         return NULL;
     compare_with(&o, before);
-    Py_BEGIN_ALLOW_THREADS st = sonde_profile_write(profile_of(self), &o, pile_add, &out, &err);
-    Py_END_ALLOW_THREADS return pile_finish(&out, 0, st, &err);
+    Py_BEGIN_ALLOW_THREADS st =
+        sonde_profile_write(profile_of(self), &o, sn_py_pile_add, &out, &err);
+    Py_END_ALLOW_THREADS return sn_py_pile_finish(&out, 0, st, &err);
 }
 
 /* ------------------------------------------------------------------ figures */

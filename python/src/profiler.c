@@ -57,11 +57,12 @@ static void recording_dealloc(PyObject *self)
 
 static int recording_init(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"level", "categories", NULL};
+    static char *names[] = {"level", "categories", "sample_every", "max_overhead", NULL};
     recording_object *r = (recording_object *)self;
     sonde_profiler_options o = SONDE_INIT(sonde_profiler_options);
     sonde_error err;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "i|z", names, &o.level, &o.categories))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "i|zid", names, &o.level, &o.categories,
+                                     &o.sample_every, &o.max_overhead))
         return -1;
     if (r->recording) {
         sn_py_raise_text("InvalidArgument", "the recording has already begun");

@@ -277,12 +277,34 @@ static int run_call(sn_py_session *s, call *c, sonde_run_options *options)
     return sn_py_lock(&unlocked, st, &err);
 }
 
-static PyObject *run_dict(sn_py_session *s, PyObject *names, PyObject *dict, PyObject *options)
+/* A profile of the run, where one was asked for, into the list `sink` (NULL: nobody asked); one
+ * that could not be made is None. */
+static int give_profile(sonde_profile **profile, PyObject *sink)
+{
+    PyObject *item = Py_None;
+    if (!sink)
+        return 0;
+    if (*profile) {
+        item = sn_py_wrap_profile(*profile);
+        *profile = NULL;
+    } else {
+        Py_INCREF(item);
+    }
+    const int status = item ? PyList_Append(sink, item) : -1;
+    Py_XDECREF(item);
+    return status;
+}
+
+/* `sink`: a list that receives a profile of this run; NULL. */
+static PyObject *run_dict(sn_py_session *s, PyObject *names, PyObject *dict, PyObject *options,
+                          PyObject *sink)
 {
     sn_py_settings settings;
     PyObject *list = NULL;
+    sonde_profile *profile = NULL;
     if (sn_py_run_settings(options, &settings) < 0)
         return NULL;
+    settings.options.profile = sink ? &profile : NULL;
     call c;
     c.feeds = NULL, c.in = c.out = NULL, c.names = c.wanted = NULL, c.chosen = NULL;
     c.n_in = c.n_out = c.n_chosen = 0;
@@ -294,10 +316,13 @@ static PyObject *run_dict(sn_py_session *s, PyObject *names, PyObject *dict, PyO
         if (run_call(s, &c, &settings.options) == 0) {
             drop_inputs(&c);
             list = results(&c);
+            if (list && give_profile(&profile, sink) < 0)
+                Py_CLEAR(list);
         }
     }
     call_free(&c);
-    Py_XDECREF(settings.text);
+    sonde_profile_release(profile);
+    Py_XDECREF(settings.texts);
     return list;
 }
 
@@ -333,13 +358,10 @@ static int read_arguments(PyObject *const *args, Py_ssize_t n, PyObject *keyword
     return 0;
 }
 
-PyObject *sn_py_session_run(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+static PyObject *run_mapping(sn_py_session *s, PyObject *names, PyObject *dict, PyObject *options,
+                             PyObject *sink)
 {
-    sn_py_session *s = (sn_py_session *)self;
-    PyObject *values[3] = {NULL, NULL, NULL}, *made = NULL;
-    if (read_arguments(args, n, names, values) < 0)
-        return NULL;
-    PyObject *dict = values[1];
+    PyObject *made = NULL;
     if (PyDict_Check(dict)) {
         Py_INCREF(dict);
     } else if (PyMapping_Check(dict) && PyObject_HasAttrString(dict, "keys")) {
@@ -355,11 +377,29 @@ PyObject *sn_py_session_run(PyObject *self, PyObject *const *args, Py_ssize_t n,
         return NULL;
     }
     if (sn_py_session_enter(s) == 0) {
-        made = run_dict(s, values[0], dict, values[2]);
+        made = run_dict(s, names, dict, options, sink);
         sn_py_session_leave(s);
     }
     Py_DECREF(dict);
     return made;
+}
+
+PyObject *sn_py_session_run(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+    PyObject *values[3] = {NULL, NULL, NULL};
+    if (read_arguments(args, n, names, values) < 0)
+        return NULL;
+    return run_mapping((sn_py_session *)self, values[0], values[1], values[2], NULL);
+}
+
+/* _run_recorded(sink: list, output_names, input_feed, run_options=None): run(), with a profile of
+ * this run alone behind the items of `sink`. */
+PyObject *sn_py_session_run_recorded(PyObject *self, PyObject *args)
+{
+    PyObject *sink, *names, *feed, *options = Py_None;
+    if (!PyArg_ParseTuple(args, "O!OO|O", &PyList_Type, &sink, &names, &feed, &options))
+        return NULL;
+    return run_mapping((sn_py_session *)self, names, feed, options, sink);
 }
 
 /* ------------------------------------------------------------------ values in, values out */
@@ -425,27 +465,32 @@ static int take_inputs(call *c, PyObject *dict)
     return 0;
 }
 
-/* _run_values(inputs: dict, output_names: list, buffers: list, run_options). A value that was
- * written to stays who it was: its OrtValue is returned. */
+/* _run_values(inputs: dict, output_names: list, buffers: list, run_options, sink=None). A value
+ * that was written to stays who it was: its OrtValue is returned. */
 PyObject *sn_py_session_run_values(PyObject *self, PyObject *args)
 {
     sn_py_session *s = (sn_py_session *)self;
-    PyObject *inputs, *names, *buffers, *options, *list = NULL;
+    PyObject *inputs, *names, *buffers, *options, *sink = NULL, *list = NULL;
+    sonde_profile *profile = NULL;
     sn_py_settings settings;
-    if (!PyArg_ParseTuple(args, "O!O!O!O", &PyDict_Type, &inputs, &PyList_Type, &names,
-                          &PyList_Type, &buffers, &options) ||
+    if (!PyArg_ParseTuple(args, "O!O!O!O|O!", &PyDict_Type, &inputs, &PyList_Type, &names,
+                          &PyList_Type, &buffers, &options, &PyList_Type, &sink) ||
         sn_py_session_enter(s) < 0)
         return NULL;
     call c;
     memset(&c, 0, sizeof c);
     if (sn_py_run_settings(options, &settings) == 0) {
+        settings.options.profile = sink ? &profile : NULL;
         if (take_inputs(&c, inputs) == 0 && take_outputs(&c, names, buffers) == 0) {
             if (run_call(s, &c, &settings.options) == 0)
                 list = result_values(&c);
+            if (list && give_profile(&profile, sink) < 0)
+                Py_CLEAR(list);
         }
-        Py_XDECREF(settings.text);
+        Py_XDECREF(settings.texts);
     }
     call_free(&c);
+    sonde_profile_release(profile);
     sn_py_session_leave(s);
     for (Py_ssize_t i = 0; list && i < PyList_Size(buffers); i++) {
         PyObject *buffer = PyList_GetItem(buffers, i);
@@ -472,18 +517,20 @@ static PyObject *set_to_dict(const sonde_value_set *set)
     return dict;
 }
 
-/* _partial_run(feeds: dict, run_options) */
+/* _partial_run(feeds: dict, run_options, sink=None) */
 PyObject *sn_py_session_partial_run(PyObject *self, PyObject *args)
 {
     sn_py_session *s = (sn_py_session *)self;
-    PyObject *dict, *options, *made = NULL, *name, *object;
+    PyObject *dict, *options, *sink = NULL, *made = NULL, *name, *object;
+    sonde_profile *profile = NULL;
     sn_py_settings settings;
     sonde_error err;
-    if (!PyArg_ParseTuple(args, "O!O", &PyDict_Type, &dict, &options) ||
+    if (!PyArg_ParseTuple(args, "O!O|O!", &PyDict_Type, &dict, &options, &PyList_Type, &sink) ||
         sn_py_run_settings(options, &settings) < 0)
         return NULL;
+    settings.options.profile = sink ? &profile : NULL;
     if (sn_py_session_enter(s) < 0) {
-        Py_XDECREF(settings.text);
+        Py_XDECREF(settings.texts);
         return NULL;
     }
     call c;
@@ -502,10 +549,13 @@ PyObject *sn_py_session_partial_run(PyObject *self, PyObject *args)
                                                           c.in, c.n_in, &set, &err);
         made = sn_py_lock(&unlocked, st, &err) == 0 ? set_to_dict(set) : NULL;
         sonde_value_set_release(set);
+        if (made && give_profile(&profile, sink) < 0)
+            Py_CLEAR(made);
     }
+    sonde_profile_release(profile);
     call_free(&c);
     Py_XDECREF(copy);
-    Py_XDECREF(settings.text);
+    Py_XDECREF(settings.texts);
     sn_py_session_leave(s);
     return made;
 }

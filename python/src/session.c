@@ -380,6 +380,7 @@ static PyMethodDef methods[] = {
     {"run", SN_PY_CALL(sn_py_session_run), METH_FASTCALL | METH_KEYWORDS,
      "run(output_names, input_feed, run_options=None)\n--\n\n"
      "Runs the model and returns a list of the named outputs, or of all outputs for None."},
+    {"_run_recorded", sn_py_session_run_recorded, METH_VARARGS, NULL},
     {"_run_values", sn_py_session_run_values, METH_VARARGS, NULL},
     {"_partial_run", sn_py_session_partial_run, METH_VARARGS, NULL},
     {"_inputs", session_inputs, METH_NOARGS, NULL},

@@ -144,7 +144,7 @@ void sn_api_begin_trace(sonde_context *c)
         if (!env->profile_dir)
             o->since = SN_NO_RECORDS; /* the stream reads them, and nobody after it */
         if (sn_stream_open(&c->env.stream, &c->records, path, c->core.trace->start_ticks, o->level,
-                           0, &err)) {
+                           0, false, &err)) {
             fprintf(stderr, "sonde: SONDE_TRACE: %s\n", err.message);
             c->env.failed = true;
         }

@@ -11,6 +11,7 @@
 #include "exec/session.h"
 #include "export/export.h"
 #include "graph/model.h"
+#include "metrics/metrics.h"
 #include "profile/profile.h"
 #include "records/records.h"
 #include "records/stream.h"
@@ -59,6 +60,8 @@ struct sonde_context {
         bool failed;       /* the trace cannot be written; said once */
     } env;
     sn_attachment *attachments;
+    sn_metrics *_Atomic metrics; /* NULL: nobody wants any */
+    _Atomic double ns_per_tick;  /* of watched runs; 0: none were */
 
     sonde_context *next; /* live contexts of the process; guarded by the process's lock */
 };
@@ -87,6 +90,11 @@ struct sonde_session {
     const char **input_names, **output_names;
     size_t n_inputs, n_outputs;
     bool has_defaults; /* inputs with a default come last: the program itself lacks them */
+    /* For who watches its runs: where they are counted, found at the first that is, and how many
+     * records one leaves. */
+    sn_series *_Atomic series;
+    _Atomic uint32_t records_of_run;
+    uint32_t instance;
 };
 
 struct sonde_value_set {
@@ -156,7 +164,8 @@ typedef struct sn_context_observer {
     bool (*wants_exit)(void);         /* whether `ending` is to be called at the process's end */
 } sn_context_observer;
 extern const sn_context_observer *const sn_context_observers[]; /* and a NULL */
-extern const sn_context_observer sn_profiler_observer, sn_memory_observer, sn_env_observer;
+extern const sn_context_observer sn_profiler_observer, sn_memory_observer, sn_env_observer,
+    sn_metrics_observer;
 
 /* ---- value.c ---- */
 /* Takes over what `slot` holds (it becomes NONE) on success. */
@@ -189,6 +198,38 @@ sonde_status sn_api_save(const sonde_model *model, const sn_graph *graph, const 
 sonde_status sn_api_bind(sonde_session *session, const char *const *names,
                          sonde_value *const *inputs, size_t count, struct sn_binding **bound,
                          sonde_error *err);
+
+/* ---- session.c ---- */
+bool sn_api_cancelled(const sonde_cancel_token *token);
+
+/* ---- watch.c ---- */
+/* What looks at single runs: sampling, metrics, and a caller who says whose trace it is. */
+typedef struct sn_run_watch {
+    uint64_t t0;
+    sn_sample sample;
+    sn_caller caller;
+    sn_series *series; /* NULL: not counted */
+    uint64_t turned_away;
+    size_t records; /* of this thread, before */
+} sn_run_watch;
+static inline bool sn_api_is_watched(sonde_context *c, const sonde_run_options *o)
+{
+    return o->traceparent || atomic_load_explicit(&c->metrics, memory_order_relaxed) ||
+           atomic_load_explicit(&c->records.sampler.every, memory_order_relaxed);
+}
+/* Around a run of a session; the first says in `cfg` what it found. */
+void sn_api_watch_begin(sn_run_watch *w, sonde_session *s, const sonde_run_options *o,
+                        sn_run_config *cfg);
+void sn_api_watch_end(const sn_run_watch *w, sonde_session *s, const sn_run_config *cfg,
+                      sonde_status st);
+/* Before the first run is watched, with the records' lock held; it takes about a millisecond once.
+ */
+void sn_api_watch_clock(sonde_context *c);
+
+/* ---- recording.c ---- */
+/* What the options say of sampling, checked, into an observer and its level. */
+sonde_status sn_api_sampling(const sonde_profiler_options *o, sn_observer *observer, int *level,
+                             sonde_error *err);
 
 /* ---- profiler.c ---- */
 /* A public profile around `core`, which it takes over, also on failure. */

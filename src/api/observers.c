@@ -4,8 +4,5 @@
 #include "api/internal.h"
 
 const sn_context_observer *const sn_context_observers[] = {
-    &sn_profiler_observer,
-    &sn_memory_observer,
-    &sn_env_observer,
-    NULL,
+    &sn_profiler_observer, &sn_memory_observer, &sn_env_observer, &sn_metrics_observer, NULL,
 };

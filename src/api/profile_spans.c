@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The spans of a profile as lines of a data frame: ids as reports write them, texts of steps as
  * traces write them. What belongs to a step is made once, not once for every span of it. */
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "api/internal.h"
+#include "base/traceparent.h"
 #include "export/reports.h"
 #include "export/step_text.h"
 #include "sonde/experimental/profile.h"
@@ -12,6 +16,9 @@ struct sonde_profile_spans {
     sn_arena arena;
     const sn_step_text **texts; /* by step */
     const int64_t *executions;  /* by span: its number among device executions, or -1 */
+    const sn_prof_span *
+        *called; /* runs that belong to a caller's trace, in order of their number */
+    size_t n_called;
 };
 
 /* Executions on a device are numbered; device spans inside of one are parts of it. */
@@ -34,6 +41,41 @@ static const int64_t *number_executions(const sn_profile *p, sn_arena *arena)
     return numbers;
 }
 
+static int by_run(const void *a, const void *b)
+{
+    const sn_prof_span *x = *(const sn_prof_span *const *)a, *y = *(const sn_prof_span *const *)b;
+    return (x->run > y->run) - (x->run < y->run);
+}
+
+/* Runs that belong to the trace of a caller. */
+static bool list_called(sonde_profile_spans *spans)
+{
+    const sn_profile *p = spans->profile;
+    sn_caller caller;
+    size_t n = 0;
+    for (size_t i = 0; i < p->spans.n; i++)
+        n += p->spans.data[i].cat == SN_CAT_ITERATION && *p->spans.data[i].args;
+    spans->called = SN_NEW_N(&spans->arena, const sn_prof_span *, n + 1);
+    for (size_t i = 0; spans->called && i < p->spans.n; i++)
+        if (p->spans.data[i].cat == SN_CAT_ITERATION &&
+            sn_traceparent_parse(p->spans.data[i].args, &caller))
+            spans->called[spans->n_called++] = &p->spans.data[i];
+    if (spans->n_called > 1)
+        qsort(spans->called, spans->n_called, sizeof(const sn_prof_span *), by_run);
+    return spans->called != NULL;
+}
+
+/* The traceparent of a run's caller; NULL: it has none. */
+static const char *caller_of(const sonde_profile_spans *spans, uint32_t run)
+{
+    const sn_prof_span key = {.run = run}, *key_at = &key;
+    const sn_prof_span *const *found =
+        run && spans->n_called
+            ? bsearch(&key_at, spans->called, spans->n_called, sizeof key_at, by_run)
+            : NULL;
+    return found ? (*found)->args : NULL;
+}
+
 sonde_status sonde_profile_spans_get(const sonde_profile *profile, sonde_profile_spans **spans,
                                      sonde_error *err)
 {
@@ -50,7 +92,7 @@ sonde_status sonde_profile_spans_get(const sonde_profile *profile, sonde_profile
     sn_arena_init(&made->arena, &c->alloc);
     made->executions = number_executions(p, &made->arena);
     made->texts = SN_NEW_N(&made->arena, const sn_step_text *, p->steps.n + 1);
-    bool fine = made->executions && made->texts;
+    bool fine = made->executions && made->texts && list_called(made);
     for (size_t i = 0; fine && i < p->steps.n; i++)
         fine = (made->texts[i] = sn_step_text_of(&p->steps.data[i], &made->arena)) != NULL;
     if (!fine) {
@@ -118,6 +160,11 @@ static sonde_profile_span describe(const sonde_profile_spans *spans, size_t at)
     sn_span_id_text(p, s->id, to.span_id);
     if (s->parent)
         sn_span_id_text(p, s->parent, to.parent_span_id);
+    const char *caller = caller_of(spans, s->run);
+    if (caller) /* "00-<32 digits>-<16 digits>-01" */
+        snprintf(to.trace_id, sizeof to.trace_id, "%.32s", caller + 3);
+    if (caller && s->cat == SN_CAT_ITERATION)
+        snprintf(to.parent_span_id, sizeof to.parent_span_id, "%.16s", caller + 36);
     if (s->step < p->steps.n)
         describe_step(spans, s->step, &to);
     return to;

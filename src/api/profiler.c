@@ -55,9 +55,14 @@ const sn_context_observer sn_profiler_observer = {
     .made = begin_life, .forked = after_fork, .ending = end_life};
 
 /* ------------------------------------------------------------------ start, stop */
-static sonde_status start(sonde_context *context, int level, const char *path, uint32_t categories,
-                          sonde_error *err)
+static sonde_status start(sonde_context *context, const sonde_profiler_options *o, sonde_error *err)
 {
+    int level = o->level;
+    uint32_t categories;
+    sn_observer sampling = {.level = 0};
+    SN_TRY(sn_prof_cats_parse(o->categories, &categories, err));
+    SN_TRY(sn_api_sampling(o, &sampling, &level, err));
+    const char *path = o->path;
     if (level < 1 || level > 3)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler's level is %d, expected 1 to 3",
                        level);
@@ -71,12 +76,16 @@ static sonde_status start(sonde_context *context, int level, const char *path, u
     } else {
         c->profiler.kept = 0;
         forget(c);
+        if (sampling.sample_every)
+            sn_api_watch_clock(c);
         if (path)
             st = sn_stream_open(&c->profiler.stream, &c->records, path, sn_ticks(), level,
-                                categories, err);
+                                categories, sampling.sample_every != 0, err);
     }
     if (st == SONDE_OK) {
         *(path ? &c->profiler.streamed : &c->profiler.level) = level;
+        c->profiler.observer.sample_every = sampling.sample_every;
+        c->profiler.observer.max_overhead = sampling.max_overhead;
         c->profiler.paused = false;
         c->profiler.start = sn_ticks();
         c->profiler.categories = categories;
@@ -93,24 +102,24 @@ static sonde_status start(sonde_context *context, int level, const char *path, u
 
 sonde_status sonde_profiler_start(sonde_context *context, int level, sonde_error *err)
 {
-    return start(context, level, NULL, 0, err);
+    const sonde_profiler_options o = {.struct_size = sizeof o, .level = level};
+    return start(context, &o, err);
 }
 
 sonde_status sonde_profiler_stream(sonde_context *context, int level, const char *path,
                                    sonde_error *err)
 {
     SN_REQUIRE(path, err);
-    return start(context, level, path, 0, err);
+    const sonde_profiler_options o = {.struct_size = sizeof o, .level = level, .path = path};
+    return start(context, &o, err);
 }
 
 sonde_status sonde_profiler_start_with(sonde_context *context,
                                        const sonde_profiler_options *options, sonde_error *err)
 {
     sonde_profiler_options o;
-    uint32_t categories;
     SN_OPTIONS(o, options, err);
-    SN_TRY(sn_prof_cats_parse(o.categories, &categories, err));
-    return start(context, o.level, o.path, categories, err);
+    return start(context, &o, err);
 }
 
 sonde_status sn_api_profile(sonde_context *c, sn_profile *core, sonde_profile **profile,
@@ -127,12 +136,22 @@ sonde_status sn_api_profile(sonde_context *c, sn_profile *core, sonde_profile **
     return SONDE_OK;
 }
 
+/* With the lock held. The reader wants what the profiler wanted: with level 0 it asks for no more
+ * records, but says whether these were sampled. */
+static void begin_reading(sonde_context *c, sn_observer *reader)
+{
+    sn_records_read_begin(&c->records, reader, c->profiler.start);
+    reader->sample_every = c->profiler.observer.sample_every;
+}
+
 /* A public profile of what the reader wants, who is done then. */
 static sonde_status make_profile(sonde_context *c, sn_observer *reader, int level,
                                  uint32_t categories, sonde_profile **profile, sonde_error *err)
 {
     sn_profile *core = NULL;
-    const sonde_status st = sn_records_profile(&c->records, reader->since, 0, level, &core, err);
+    const sn_records_request request = {
+        .since = reader->since, .level = level, .sampled = reader->sample_every != 0};
+    const sonde_status st = sn_records_profile_of(&c->records, &request, &core, err);
     sn_records_read_end(&c->records, reader);
     SN_TRY(st);
     core->categories = categories;
@@ -162,7 +181,7 @@ sonde_status sonde_profiler_stop(sonde_context *context, sonde_profile **profile
         c->profiler.stream = NULL;
         c->profiler.paused = false;
         if (profile)
-            sn_records_read_begin(&c->records, &reader, c->profiler.start);
+            begin_reading(c, &reader);
         (void)set_level(c, NULL); /* it can only fall */
     }
     pthread_mutex_unlock(&c->records.lock);
@@ -215,7 +234,7 @@ sonde_status sonde_profiler_get(sonde_context *context, sonde_profile **profile,
     const uint32_t categories = c->profiler.categories;
     sn_observer reader;
     if (level)
-        sn_records_read_begin(&c->records, &reader, c->profiler.start);
+        begin_reading(c, &reader);
     pthread_mutex_unlock(&c->records.lock);
     const sonde_status st =
         level ? make_profile(c, &reader, level, categories, profile, err)

@@ -30,6 +30,9 @@ sonde_status sonde_recorder_info_get(sonde_context *context, sonde_recorder_info
     for (const sn_trace_ring *r = atomic_load(&c->core.trace->rings); r; r = r->next)
         add_ring(&own, r);
     pthread_mutex_unlock(&c->records.lock);
+    own.sampled = atomic_load(&c->records.sampler.sampled);
+    own.skipped = atomic_load(&c->records.sampler.skipped);
+    own.overhead = sn_sampler_overhead(&c->records.sampler);
     sonde_context_release(c);
     memcpy(info, &own, theirs < sizeof own ? theirs : sizeof own);
     return SONDE_OK;

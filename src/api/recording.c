@@ -18,6 +18,8 @@ struct sonde_recording {
 static void observe(sonde_recording *r)
 {
     r->observer.level = r->paused ? 0 : r->level;
+    if (r->observer.level && r->observer.sample_every)
+        r->observer.level = 1;
     r->observer.since = r->windows.n ? r->windows.data[0].from : SN_NO_RECORDS;
 }
 
@@ -33,6 +35,22 @@ static sonde_status check_level(int level, sonde_error *err)
         return SONDE_OK;
     return sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler's level is %d, expected 1 to 3",
                    level);
+}
+
+sonde_status sn_api_sampling(const sonde_profiler_options *o, sn_observer *observer, int *level,
+                             sonde_error *err)
+{
+    if (o->sample_every < 0)
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "sample_every is %d, expected 0 or more",
+                       o->sample_every);
+    if (!(o->max_overhead >= 0 && o->max_overhead <= 1e6))
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "max_overhead is %g, expected a share such as 0.01", o->max_overhead);
+    observer->sample_every = (uint32_t)o->sample_every;
+    observer->max_overhead = o->max_overhead > 0 ? o->max_overhead : SN_SAMPLER_OVERHEAD;
+    if (o->sample_every)
+        *level = 1;
+    return SONDE_OK;
 }
 
 /* With the context's lock held. */
@@ -65,6 +83,8 @@ sonde_status sonde_recording_start(sonde_context *context, const sonde_profiler_
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
                        "a recording is kept in memory; it cannot be written to '%s' while it runs",
                        o.path);
+    sn_observer observer = {.level = 0};
+    SN_TRY(sn_api_sampling(&o, &observer, &o.level, err));
     sonde_context *c = NULL;
     SN_TRY(sn_api_context(context, &c, err));
     sonde_recording *r = sn_alloc_zero(&c->alloc, sizeof *r);
@@ -73,10 +93,13 @@ sonde_status sonde_recording_start(sonde_context *context, const sonde_profiler_
         return sn_fail_memory(err, sizeof *r);
     }
     r->context = c;
+    r->observer = observer;
     r->level = o.level;
     r->categories = categories;
     r->paused = true;
     pthread_mutex_lock(&c->records.lock);
+    if (observer.sample_every)
+        sn_api_watch_clock(c);
     sn_records_forget(&c->records); /* nobody wants what is older */
     observe(r);
     sn_records_add(&c->records, &r->observer);
@@ -152,6 +175,7 @@ sonde_status sonde_recording_get(sonde_recording *r, sonde_profile **profile, so
     pthread_mutex_lock(&c->records.lock);
     const size_t n = r->windows.n, bytes = n * sizeof(sn_time_window);
     const int level = r->level;
+    const bool sampled = r->observer.sample_every != 0;
     sn_observer reader;
     sn_time_window *windows = sn_alloc(&c->alloc, bytes);
     if (windows) {
@@ -162,7 +186,12 @@ sonde_status sonde_recording_get(sonde_recording *r, sonde_profile **profile, so
     if (!windows)
         return sn_fail_memory(err, bytes);
     sn_profile *core = NULL;
-    const sonde_status st = sn_records_profile_within(&c->records, windows, n, level, &core, err);
+    const sn_records_request request = {.since = windows[0].from,
+                                        .level = level,
+                                        .windows = windows,
+                                        .n_windows = n,
+                                        .sampled = sampled};
+    const sonde_status st = sn_records_profile_of(&c->records, &request, &core, err);
     sn_records_read_end(&c->records, &reader);
     sn_free(&c->alloc, windows, bytes);
     SN_TRY(st);

@@ -158,6 +158,7 @@ sonde_status sonde_session_create(sonde_model *model, const sonde_session_option
     atomic_init(&s->refs, 1);
     atomic_fetch_add_explicit(&model->refs, 1, memory_order_relaxed);
     s->model = model;
+    s->instance = (uint32_t)o.instance;
     sn_arena_init(&s->arena, &c->alloc);
     const sn_session_config cfg = {.no_optimize = o.no_optimize != 0,
                                    .no_prepack = o.no_prepack != 0,
@@ -273,6 +274,11 @@ void sonde_cancel(sonde_cancel_token *t)
         atomic_store_explicit(&t->stop, 1, memory_order_relaxed);
 }
 
+bool sn_api_cancelled(const sonde_cancel_token *t)
+{
+    return atomic_load_explicit((_Atomic int *)(uintptr_t)&t->stop, memory_order_relaxed) != 0;
+}
+
 void sonde_cancel_reset(sonde_cancel_token *t)
 {
     if (t)
@@ -314,6 +320,16 @@ static void ports_free(run_ports *p, sonde_context *c)
         sn_free(&c->alloc, p->out, p->n_out * sizeof *p->out);
 }
 
+/* The profile of one run that was recorded; NULL where it cannot be made: the run itself is fine.
+ */
+static void give_profile(sonde_context *c, uint64_t since, uint32_t run, sonde_profile **profile)
+{
+    const sn_records_request request = {.since = since, .only_run = run, .level = 1, .brief = true};
+    sn_profile *core = NULL;
+    if (sn_records_profile_of(&c->records, &request, &core, NULL) == SONDE_OK)
+        (void)sn_api_profile(c, core, profile, NULL);
+}
+
 /* The run itself, and its timing table where one is wanted. A warm-up run has none, and neither has
  * one that was cancelled: both are left out of tables. */
 static sonde_status run_core(sonde_session *s, const sonde_run_options *o,
@@ -327,18 +343,24 @@ static sonde_status run_core(sonde_session *s, const sonde_run_options *o,
                          .interrupt = o->interrupt,
                          .interrupt_user = o->interrupt_user,
                          .warmup = warmup,
-                         .record = timing,
+                         .record = timing || o->profile,
                          .verbose = o->verbose ? print_stderr : NULL};
     sn_observer reader;
-    if (timing) { /* nobody forgets what the table is made of */
+    sn_run_watch watch;
+    const bool watched = sn_api_is_watched(c, o), reads = timing || o->profile;
+    if (reads) { /* nobody forgets what the table is made of */
         pthread_mutex_lock(&c->records.lock);
         sn_exec_measure_cost(&c->core);
         sn_records_read_begin(&c->records, &reader, sn_ticks());
         pthread_mutex_unlock(&c->records.lock);
     }
     sn_records_enter(&c->records);
+    if (watched)
+        sn_api_watch_begin(&watch, s, o, &cfg);
     const sonde_status st = sn_session_run(s->core, &cfg, input_names, p->in, p->n_in, output_names,
                                            p->out, p->n_out, err);
+    if (watched)
+        sn_api_watch_end(&watch, s, &cfg, st);
     sn_records_leave(&c->records);
     if (timing && cfg.run_id && st != SONDE_CANCELLED) {
         const sn_table_options table = {.sort_by_name = o->timing_sort_by_name != 0,
@@ -346,7 +368,9 @@ static sonde_status run_core(sonde_session *s, const sonde_run_options *o,
                                         .filter_op = o->timing_filter};
         sn_api_print_timing(c, reader.since, cfg.run_id, o->timing ? &table : NULL);
     }
-    if (timing)
+    if (o->profile && cfg.run_id && st == SONDE_OK)
+        give_profile(c, reader.since, cfg.run_id, o->profile);
+    if (reads)
         sn_records_read_end(&c->records, &reader);
     return st;
 }
@@ -377,6 +401,8 @@ sonde_status sonde_session_run(sonde_session *session, const sonde_run_options *
     SN_REQUIRE(session, err);
     sonde_run_options o;
     SN_OPTIONS(o, options, err);
+    if (o.profile)
+        *o.profile = NULL;
     SN_TRY(check_counts(session, input_names, inputs, input_count, err));
     if (output_count > 0)
         SN_REQUIRE(outputs, err);

@@ -23,6 +23,9 @@ typedef struct sn_context {
      * call a run instead of a branch a step. Set by exec. */
     _Atomic(sn_call_fn) call;
     void *pins; /* exec's: bindings whose names a recording needs */
+    /* What of the allocator's bytes are packed weights (plan's; also those mapped from a cache),
+     * and the memory that runs work in (exec's). */
+    _Atomic size_t packed_bytes, frame_bytes;
 } sn_context;
 
 #endif

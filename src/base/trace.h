@@ -26,8 +26,11 @@ typedef enum sn_trace_kind {
     SN_TRACE_ALLOC = 6,  /* time spent allocating and releasing; index = step, or SN_TRACE_NONE for
                             a run's outputs: its number = bytes the allocator holds after that */
     SN_TRACE_MEMORY = 7, /* after a step: its number = bytes the allocator holds; t0 = t1 */
-    SN_TRACE_COUNT = 8   /* after a step: its number = what one hardware counter (flags >>
+    SN_TRACE_COUNT = 8,  /* after a step: its number = what one hardware counter (flags >>
                             SN_TRACE_HW_SHIFT) counted in it; t0 = t1 */
+    SN_TRACE_CALLER = 9  /* of a run: a part of the caller's trace (flags >> SN_TRACE_PART_SHIFT):
+                            0 and 1: the number is half of the trace id; 2: of the span id, index =
+                            its flags; t0 = t1 */
 } sn_trace_kind;
 
 #define SN_TRACE_NONE UINT32_MAX
@@ -44,7 +47,7 @@ typedef struct sn_trace_rec {
 
 _Static_assert(sizeof(sn_trace_rec) == 40, "a ring's memory is counted in records of 40 bytes");
 
-/* The 64-bit number of an ALLOC, MEMORY or COUNT record, which has no parent. */
+/* The 64-bit number of an ALLOC, MEMORY, COUNT or CALLER record, which has no parent. */
 static inline void sn_trace_set_number(sn_trace_rec *r, uint64_t number)
 {
     r->parent = (uint32_t)number;
@@ -57,10 +60,12 @@ static inline uint64_t sn_trace_number(const sn_trace_rec *r)
 
 enum {
     SN_TRACE_WARMUP = 1,
-    SN_TRACE_BOUND = 2,  /* RUN, STEP: this run made the binding it runs on */
-    SN_TRACE_PARTED = 4, /* USER: the name is "name<1f>category<1f>text" */
-    SN_TRACE_CUT = 8,    /* RUN: cancelled */
-    SN_TRACE_HW_SHIFT = 8
+    SN_TRACE_BOUND = 2,    /* RUN, STEP: this run made the binding it runs on */
+    SN_TRACE_PARTED = 4,   /* USER: the name is "name<1f>category<1f>text" */
+    SN_TRACE_CUT = 8,      /* RUN: cancelled */
+    SN_TRACE_SAMPLED = 16, /* RUN: chosen by sampling (records/sampler.h) */
+    SN_TRACE_HW_SHIFT = 8,
+    SN_TRACE_PART_SHIFT = 8
 };
 
 typedef struct sn_trace_ring {

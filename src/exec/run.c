@@ -18,6 +18,9 @@ static void frame_free(sn_frame_impl *f)
     sn_allocator *alloc = f->binding->arena.alloc;
     if (f->f.workspace)
         sn_workspace_open(f->f.workspace, f->binding->workspace_bytes);
+    if (f->memory)
+        atomic_fetch_sub_explicit(&f->binding->program->ctx->frame_bytes, f->memory->bytes,
+                                  memory_order_relaxed);
     sn_buffer_unref(f->memory);
     sn_free(alloc, f->f.slots, f->binding->n_slots * sizeof *f->f.slots);
     sn_free(alloc, f, sizeof *f);
@@ -84,6 +87,8 @@ static sonde_status frame_new(sn_binding *b, sn_frame_impl **out, sonde_error *e
     f->binding = b;
     f->f.slots = sn_alloc(ctx->alloc, b->n_slots * sizeof *f->f.slots);
     f->memory = sn_buffer_new(ctx->alloc, all.bytes);
+    if (f->memory)
+        atomic_fetch_add_explicit(&ctx->frame_bytes, f->memory->bytes, memory_order_relaxed);
     if (!f->f.slots || !f->memory) {
         frame_free(f);
         return sn_fail_memory(err, all.bytes);

@@ -281,6 +281,26 @@ static void push_run(const sn_run *run, uint64_t t0, uint64_t t1)
     sn_trace_push(run->ring, &rec);
 }
 
+/* The caller's trace, in parts: a record has room for 8 bytes. */
+static void push_caller(const sn_run *run, uint64_t t)
+{
+    const sn_caller *caller = run->call->cfg->caller;
+    uint64_t numbers[3];
+    memcpy(numbers, caller->trace_id, sizeof caller->trace_id);
+    memcpy(numbers + 2, caller->span_id, sizeof caller->span_id);
+    for (unsigned part = 0; part < 3; part++) {
+        sn_trace_rec rec = {.t0 = t,
+                            .t1 = t,
+                            .table = run->binding->id,
+                            .index = caller->flags,
+                            .run = run->id,
+                            .kind = SN_TRACE_CALLER,
+                            .flags = (uint16_t)(run->flags | part << SN_TRACE_PART_SHIFT)};
+        sn_trace_set_number(&rec, numbers[part]);
+        sn_trace_push(run->ring, &rec);
+    }
+}
+
 /* The time that a run's outputs took, and what is held from then on. */
 static void push_outputs(const sn_run *run, uint64_t t0, uint64_t t1)
 {
@@ -307,7 +327,8 @@ sonde_status sn_call_recorded(const sn_call *call)
     if (run.ring) {
         run.id = atomic_fetch_add(&trace->next_run, 1) + 1;
         run.flags =
-            (uint16_t)((cfg->warmup ? SN_TRACE_WARMUP : 0) | (run.bound ? SN_TRACE_BOUND : 0));
+            (uint16_t)((cfg->warmup ? SN_TRACE_WARMUP : 0) | (run.bound ? SN_TRACE_BOUND : 0) |
+                       (cfg->sampled ? SN_TRACE_SAMPLED : 0));
         if (!call->parent)
             cfg->run_id = run.id;
         if (!atomic_load_explicit(&run.binding->pinned, memory_order_acquire))
@@ -316,6 +337,8 @@ sonde_status sn_call_recorded(const sn_call *call)
     uint64_t t0 = sn_ticks();
     sonde_status st = sn_run_set_outputs(&run);
     uint64_t t1 = sn_ticks();
+    if (run.ring && cfg->caller && !call->parent)
+        push_caller(&run, t0);
     if (run.ring)
         push_outputs(&run, t0, t1);
     if (!st)

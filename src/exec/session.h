@@ -5,6 +5,7 @@
 #ifndef SN_EXEC_SESSION_H
 #define SN_EXEC_SESSION_H
 
+#include "base/traceparent.h"
 #include "graph/model.h"
 #include "plan/program.h"
 
@@ -41,8 +42,10 @@ typedef struct sn_run_config {
     void *interrupt_user;
     uint64_t asks_at_ns; /* the run's own: 0 at first */
     bool warmup;
-    bool record;         /* record this run's steps even when the context's recorder is off */
-    sn_write_fn verbose; /* every step as it runs, as text; NULL: no */
+    bool record;             /* record this run's steps even when the context's recorder is off */
+    bool sampled;            /* it is recorded because sampling chose it */
+    const sn_caller *caller; /* the trace it belongs to, noted where it is recorded; NULL: none */
+    sn_write_fn verbose;     /* every step as it runs, as text; NULL: no */
     void *verbose_user;
     uint32_t run_id; /* out, when recorded: its number in the recorder; 0 otherwise */
 } sn_run_config;

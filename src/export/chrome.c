@@ -255,6 +255,8 @@ static void put_span(chrome *c, const sn_prof_span *s)
         arg_text(c, &first, "model", c->p->model_name);
     if (s->cat == SN_CAT_USER && s->args && *s->args)
         arg_text(c, &first, "args", s->args);
+    if (s->cat == SN_CAT_ITERATION && s->args && *s->args)
+        arg_text(c, &first, "traceparent", s->args);
     if (s->category && *s->category) { /* which may be called like one of ours */
         sn_put_key(&c->w, &first, "user");
         sn_put(&c->w, "true");

@@ -315,7 +315,8 @@ static void put_notes(sn_pftrace *t, const sn_prof_span *s, const sn_pf_step *st
     if (s->run || s->cat == SN_CAT_OPERATOR || s->cat == SN_CAT_ITERATION)
         note_number(p, SN_PF_NOTE_run, s->run);
     if (s->args && *s->args)
-        note_text(p, SN_PF_NOTE_args, s->args);
+        note_text(p, s->cat == SN_CAT_ITERATION ? SN_PF_NOTE_traceparent : SN_PF_NOTE_args,
+                  s->args);
     note_number(p, SN_PF_NOTE_span_id, s->id);
     if (s->parent)
         note_number(p, SN_PF_NOTE_parent_span_id, s->parent);

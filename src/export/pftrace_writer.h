@@ -55,7 +55,8 @@ enum { SN_PF_SLICE_BEGIN = 1, SN_PF_SLICE_END = 2, SN_PF_INSTANT = 3, SN_PF_COUN
     X(cpu)                                                                                         \
     X(cpu_level)                                                                                   \
     X(cores)                                                                                       \
-    X(threads) X(precision) X(level) X(start_time_ns) X(profiler_ns_per_record) X(arithmetic)
+    X(threads)                                                                                     \
+    X(precision) X(level) X(start_time_ns) X(profiler_ns_per_record) X(arithmetic) X(traceparent)
 enum {
     SN_PF_NOTE_NONE,
 #define X(name) SN_PF_NOTE_##name,

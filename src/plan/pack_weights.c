@@ -592,6 +592,8 @@ sonde_status sn_program_pack(sn_program *root, sn_program *p, sn_pool *pool, con
     for (size_t i = 0; i < k.jobs.n && !st; i++)
         set_slot(&k, k.jobs.data[i]);
     root->packed_bytes = k.store_bytes;
+    if (root->packed)
+        atomic_fetch_add_explicit(&root->ctx->packed_bytes, k.store_bytes, memory_order_relaxed);
     if (fill && !st) {
         order_jobs(&k);
         fill_store(&k, pool);

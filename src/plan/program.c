@@ -246,6 +246,8 @@ static void program_free(sn_program *p)
     for (size_t i = 0; i < p->buffers.list.n; i++)
         sn_buffer_unref(p->buffers.list.data[i]);
     sn_vec_free(&p->buffers.list, alloc);
+    if (p->packed)
+        atomic_fetch_sub_explicit(&p->ctx->packed_bytes, p->packed_bytes, memory_order_relaxed);
     sn_buffer_unref(p->packed);
     sn_tuning_free(p->tuning);
     sn_arena_free(&p->arena);

@@ -120,7 +120,8 @@ typedef struct sn_prof_span {
     bool warmup;
     bool bound;           /* OPERATOR: its run bound the shapes; else they were cached */
     const char *name;     /* "Iteration3", "parse", "Conv" … */
-    const char *args;     /* USER: text that came with the scope; "" */
+    const char *args;     /* USER: text that came with the scope; ITERATION: the traceparent of its
+                             caller (base/traceparent.h); "" */
     const char *category; /* USER: one of the scope's own; NULL or "": none, it is "user" */
 } sn_prof_span;
 

@@ -55,6 +55,7 @@ typedef struct arguments {
 static bool take_text(sn_json *j, sn_json_text key, arguments *a)
 {
     sn_json_text *to = sn_json_is(key, "args")           ? &a->user
+                       : sn_json_is(key, "traceparent")  ? &a->user
                        : sn_json_is(key, "reshape_time") ? &a->bind
                        : sn_json_is(key, "model")        ? &a->model
                                                          : NULL;

@@ -6,6 +6,7 @@
 #include "records/builder.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "exec/session.h"
@@ -81,6 +82,18 @@ sn_run_row *sn_builder_root(const sn_profile_builder *b, uint32_t id)
     return &b->runs.data[root];
 }
 
+static void add_caller(sn_run_row *run, const sn_trace_rec *r)
+{
+    const uint64_t number = sn_trace_number(r);
+    const unsigned part = r->flags >> SN_TRACE_PART_SHIFT;
+    if (part < 2)
+        memcpy(run->caller.trace_id + part * sizeof number, &number, sizeof number);
+    else
+        memcpy(run->caller.span_id, &number, sizeof number);
+    run->caller.flags = (uint8_t)r->index;
+    run->caller_parts |= (uint8_t)(1u << part);
+}
+
 sonde_status sn_builder_list_runs(sn_profile_builder *b, sonde_error *err)
 {
     for (size_t i = 0; i < b->events.n; i++) {
@@ -91,6 +104,7 @@ sonde_status sn_builder_list_runs(sn_profile_builder *b, sonde_error *err)
                                 .root = UINT32_MAX,
                                 .held = UINT64_MAX,
                                 .cut = (r->flags & SN_TRACE_CUT) != 0,
+                                .sampled = (r->flags & SN_TRACE_SAMPLED) != 0,
                                 .t0 = r->t0,
                                 .t1 = r->t1};
         if (r->kind == SN_TRACE_RUN && !sn_vec_push(&b->runs, b->p->alloc, row))
@@ -101,8 +115,11 @@ sonde_status sn_builder_list_runs(sn_profile_builder *b, sonde_error *err)
     for (size_t i = 0; i < b->events.n; i++) {
         const sn_trace_rec *r = &b->events.data[i].rec;
         const bool outputs = r->kind == SN_TRACE_ALLOC && r->index == SN_TRACE_NONE;
-        sn_run_row *run = outputs ? sn_builder_run(b, r->run) : NULL;
-        if (run)
+        const bool caller = r->kind == SN_TRACE_CALLER;
+        sn_run_row *run = outputs || caller ? sn_builder_run(b, r->run) : NULL;
+        if (run && caller)
+            add_caller(run, r);
+        else if (run)
             run->held = sn_trace_number(r);
     }
     return SONDE_OK;
@@ -129,8 +146,6 @@ static bool in_window(const sn_profile_builder *b, const sn_trace_rec *r, const 
     return low > 0 && b->windows[low - 1].to > start;
 }
 
-/* Drops what is not wanted: steps of unfinished and of cancelled runs, what lies outside of the
- * windows and, with `only_run`, all but that inference. */
 void sn_builder_filter(sn_profile_builder *b, uint32_t only_run)
 {
     size_t kept = 0;
@@ -139,8 +154,9 @@ void sn_builder_filter(sn_profile_builder *b, uint32_t only_run)
         const sn_run_row *root = sn_builder_root(b, r->run);
         const bool loose =
             r->kind == SN_TRACE_EXEC || r->kind == SN_TRACE_USER || r->kind == SN_TRACE_SLICE;
+        const bool chosen = !b->only_sampled || (root && root->sampled);
         if ((only_run ? root && root->id == only_run : root || loose) && !(root && root->cut) &&
-            in_window(b, r, root))
+            chosen && in_window(b, r, root))
             b->events.data[kept++] = b->events.data[i];
     }
     b->events.n = kept;
@@ -177,8 +193,9 @@ sonde_status sn_builder_list_tables(sn_profile_builder *b, sonde_error *err)
         if (row.binding) {
             row.n_steps = row.binding->n_steps;
             note_precision(b->p, row.binding->program->precision);
-            SN_TRY(sn_records_add_steps(b->p, row.binding, &b->clock, err));
-            SN_TRY(sn_records_add_lives(b->p, row.binding, &row.bytes, err));
+            SN_TRY(sn_records_add_steps(b->p, row.binding, &b->clock, b->brief, err));
+            if (!b->brief)
+                SN_TRY(sn_records_add_lives(b->p, row.binding, &row.bytes, err));
         }
         if (!sn_vec_push(&b->tables, b->p->alloc, row))
             return sn_fail_memory(err, sizeof row);

@@ -4,6 +4,7 @@
 #ifndef SN_RECORDS_BUILDER_H
 #define SN_RECORDS_BUILDER_H
 
+#include "base/traceparent.h"
 #include "plan/binding.h"
 #include "records/records.h"
 #include "records/steps.h"
@@ -18,6 +19,9 @@ typedef struct sn_run_row {           /* one RUN record; sorted by id */
     uint32_t id, parent, event, root; /* root: row of the top-level run; UINT32_MAX: not known */
     uint32_t number, iteration;       /* of a root */
     bool cut;                         /* it was cancelled: neither it nor its steps are shown */
+    bool sampled;                     /* sampling chose it */
+    sn_caller caller;                 /* as far as it was told: */
+    uint8_t caller_parts;             /* bits 0 to 2; all: it is whole */
     uint64_t t0, t1;
     uint64_t live; /* bytes of its own values, as far as its steps have been looked at */
     uint64_t held; /* bytes the allocator held before its first step; UINT64_MAX: not known */
@@ -46,6 +50,8 @@ typedef struct sn_profile_builder {
     sn_clock clock;
     const sn_time_window *windows; /* what began outside of them is left out; NULL: nothing is */
     size_t n_windows;
+    bool only_sampled; /* inferences that sampling chose, and nothing else */
+    bool brief;        /* as in sn_records_request */
     int level;
     uint64_t base_ns;
     SN_VEC(sn_event) events;
@@ -76,7 +82,7 @@ sn_run_row *sn_builder_run(const sn_profile_builder *b, uint32_t id); /* NULL: n
 /* The top-level run a run belongs to; NULL when a link of the chain is missing. */
 sn_run_row *sn_builder_root(const sn_profile_builder *b, uint32_t id);
 /* Drops events that are not wanted: steps of unfinished and of cancelled runs, what lies outside of
- * the windows and, with `only_run`, all but that inference. */
+ * the windows or was not sampled and, with `only_run`, all but that inference. */
 void sn_builder_filter(sn_profile_builder *b, uint32_t only_run);
 /* Adds the bindings that runs in b->events name to b->tables, their steps to the profile. */
 sonde_status sn_builder_list_tables(sn_profile_builder *b, sonde_error *err);

@@ -57,14 +57,39 @@ uint64_t sn_records_wanted(const sn_records *r)
     return since;
 }
 
+static sonde_status set_sampling(sn_records *r, uint32_t every, double overhead, sonde_error *err)
+{
+#if SONDE_RECORDER
+    (void)err;
+    if (every)
+        sn_exec_measure_cost(r->ctx);
+    atomic_store(&r->sampler.max_overhead, overhead);
+    atomic_store(&r->sampler.every, every);
+    return SONDE_OK;
+#else
+    (void)r;
+    (void)overhead;
+    return every ? sn_fail(err, SONDE_UNSUPPORTED, "this build of sonde has no recorder")
+                 : SONDE_OK;
+#endif
+}
+
 sonde_status sn_records_set_level(sn_records *r, sonde_error *err)
 {
     int level = 0;
     bool memory = false;
+    uint32_t every = 0;
+    double overhead = 0;
     for (const sn_observer *o = r->observers; o; o = o->next) {
-        level = o->level > level ? o->level : level;
         memory |= o->memory;
+        if (!o->level || !o->sample_every) {
+            level = o->level > level ? o->level : level;
+            continue;
+        }
+        every = every && every < o->sample_every ? every : o->sample_every;
+        overhead = o->max_overhead > overhead ? o->max_overhead : overhead;
     }
+    SN_TRY(set_sampling(r, every, overhead, err));
     atomic_store(&r->ctx->trace->memory, memory);
     return sn_exec_record(r->ctx, level, err);
 }

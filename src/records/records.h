@@ -13,6 +13,7 @@
 #include "graph/model.h"
 #include "profile/profile.h"
 #include "records/machine.h"
+#include "records/sampler.h"
 
 #define SN_NO_RECORDS UINT64_MAX
 
@@ -21,7 +22,11 @@ typedef struct sn_observer {
     int level;         /* that the recorder is to have for it now; 0: none */
     bool memory;       /* what is held after every step is recorded, too */
     bool ends_at_fork; /* it belongs to a thread that a forked child does not have */
-    uint64_t since;    /* ticks: the earliest records it wants; SN_NO_RECORDS: it wants none */
+    /* It wants one run of so many, recorded at level 1; 0: every run. And the share of the time
+     * that recording may take then. */
+    uint32_t sample_every;
+    double max_overhead;
+    uint64_t since; /* ticks: the earliest records it wants; SN_NO_RECORDS: it wants none */
     struct sn_observer *next;
 } sn_observer;
 
@@ -46,6 +51,7 @@ typedef struct sn_records {
     sn_stream *streams; /* traces being written, also those that are being closed */
     sn_known_model *models;
     uint64_t fork_ticks; /* when this process was forked off; what came before is the parent's */
+    sn_sampler sampler;  /* of all observers that want one run of many */
 } sn_records;
 
 void sn_records_init(sn_records *r, sn_context *ctx, sn_machine *machine);
@@ -60,7 +66,8 @@ void sn_records_add(sn_records *r, sn_observer *o);
 void sn_records_remove(sn_records *r, sn_observer *o);
 /* The earliest records that an observer wants; SN_NO_RECORDS: nobody wants any. */
 uint64_t sn_records_wanted(const sn_records *r);
-/* Brings the recorder to the level that observers ask for now. */
+/* Brings the recorder to the level that observers ask for now. Those that sample share one choice
+ * of runs: the most that any of them asks for. */
 sonde_status sn_records_set_level(sn_records *r, sonde_error *err);
 /* Forgets records that nobody wants; when there are no others and nothing records, lets go of
  * pinned bindings too. */
@@ -89,12 +96,23 @@ void sn_records_after_fork(sn_records *r, bool child);
  * caller is among the observers, since then or earlier. Without the lock. */
 sonde_status sn_records_profile(sn_records *r, uint64_t since, uint32_t only_run, int level,
                                 sn_profile **profile, sonde_error *err);
-/* The same of the inferences that began in one of `n` (at least 1) windows, in order, and of what
- * else touches one; records of a higher level than asked for are left out. */
 typedef struct sn_time_window {
     uint64_t from, to; /* ticks */
 } sn_time_window;
-sonde_status sn_records_profile_within(sn_records *r, const sn_time_window *windows, size_t n,
-                                       int level, sn_profile **profile, sonde_error *err);
+/* The same with more to say. */
+typedef struct sn_records_request {
+    uint64_t since;
+    uint32_t only_run;
+    int level;
+    /* Only inferences that began in one of these, in order, and what else touches one; records of a
+     * higher level than asked for are left out. NULL: all since then. */
+    const sn_time_window *windows;
+    size_t n_windows;
+    bool sampled; /* only inferences that sampling chose, and nothing beside them */
+    bool brief;   /* times, names and shapes: no zeros of weights, no memory. It takes as long as a
+                     run of a small model */
+} sn_records_request;
+sonde_status sn_records_profile_of(sn_records *r, const sn_records_request *request,
+                                   sn_profile **profile, sonde_error *err);
 
 #endif

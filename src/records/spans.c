@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/counters.h"
+#include "base/traceparent.h"
 #include "records/builder.h"
 
 static int by_step(const void *a, const void *b)
@@ -202,13 +203,17 @@ static sonde_status add_span(sn_profile_builder *b, sn_event *e, sonde_error *er
         s.instance = op->instance;
         s.warmup = op->warmup;
     }
+    if (r->kind == SN_TRACE_RUN && !r->parent && root && root->caller_parts == 7) {
+        char text[SN_TRACEPARENT_TEXT];
+        s.args = sn_arena_strdup(b->texts, sn_traceparent_text(&root->caller, text));
+    }
     s.name = span_name(b, e, &s, root);
     const uint32_t at = (uint32_t)b->p->spans.n;
     if (r->kind == SN_TRACE_USER)
         s.warmup = (r->flags & SN_TRACE_WARMUP) != 0;
     if (s.name && r->kind == SN_TRACE_USER && (r->flags & SN_TRACE_PARTED))
         split_scope(&s);
-    if (!s.name || !sn_vec_push(&b->p->spans, b->p->alloc, s))
+    if (!s.name || !s.args || !sn_vec_push(&b->p->spans, b->p->alloc, s))
         return sn_fail_memory(err, sizeof s);
     e->span = s.id;
     if (r->kind == SN_TRACE_STEP && !sn_vec_push(&b->operators, b->p->alloc, at))
@@ -244,7 +249,7 @@ sonde_status sn_builder_add_spans(sn_profile_builder *b, uint64_t until, sonde_e
         }
         if (e->rec.kind == SN_TRACE_COUNT)
             add_count(b, &e->rec);
-        else
+        else if (e->rec.kind != SN_TRACE_CALLER) /* its run has it */
             SN_TRY(e->rec.kind == SN_TRACE_MEMORY ? add_counters(b, e, err) : add_span(b, e, err));
     }
     return sn_builder_live(b, until, err);

@@ -27,6 +27,7 @@ static const sn_fact *input_fact(const sn_binding *b, const sn_step *step, uint3
 typedef struct ports {
     const sn_value **in, **out;
     size_t n;
+    bool brief; /* weights are not looked at */
 } ports;
 
 static void add_ports(const sn_binding *b, sn_value *const *list, size_t n, const sn_value **by)
@@ -39,7 +40,7 @@ static void add_ports(const sn_binding *b, sn_value *const *list, size_t n, cons
 static bool find_ports(const sn_binding *b, sn_allocator *alloc, ports *p)
 {
     const sn_graph *g = b->program->graph;
-    *p = (ports){.n = b->n_slots + 1};
+    *p = (ports){.n = b->n_slots + 1, .brief = p->brief};
     p->in = sn_alloc(alloc, 2 * p->n * sizeof *p->in);
     if (!p->in)
         return false;
@@ -106,7 +107,7 @@ static bool tensor_rows(const sn_binding *b, const sn_node *node, const ports *e
             !port_row(b, v, ends->in, arena, &in[i]))
             return false;
         in[i].constant = v && sn_value_is_const(v);
-        if (in[i].constant && i > 0 && in[i].rank >= 2)
+        if (in[i].constant && i > 0 && in[i].rank >= 2 && !ends->brief)
             in[i].zeros = sn_records_weight_zeros(b, step, i);
     }
     for (uint32_t i = 0; i < node->n_out; i++) {
@@ -196,13 +197,13 @@ static bool folded_row(const sn_binding *b, uint32_t id, sn_arena *arena, sn_pro
 }
 
 sonde_status sn_records_add_steps(sn_profile *p, const sn_binding *b, const sn_clock *clock,
-                                  sonde_error *err)
+                                  bool brief, sonde_error *err)
 {
     const sn_graph *g = b->program->graph;
     size_t n = (size_t)b->n_steps + g->folded.n;
     for (uint32_t i = 0; i < b->n_skipped; i++)
         n += b->skipped[i]->n_origins;
-    ports ends;
+    ports ends = {.brief = brief};
     if (!find_ports(b, p->alloc, &ends))
         return sn_fail_memory(err, b->n_slots * sizeof *ends.in);
     bool fine = sn_vec_reserve(&p->steps, p->alloc, n);

@@ -6,9 +6,10 @@
 #include "plan/binding.h"
 #include "records/records.h"
 
-/* Appends the steps of a binding, in order, then the nodes folding removed from its graph. */
+/* Appends the steps of a binding, in order, then the nodes folding removed from its graph. `brief`:
+ * no weight is looked at. */
 sonde_status sn_records_add_steps(sn_profile *p, const sn_binding *b, const sn_clock *clock,
-                                  sonde_error *err);
+                                  bool brief, sonde_error *err);
 
 /* What the plan knows of memory while a step runs. */
 typedef struct sn_step_bytes {

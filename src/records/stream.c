@@ -185,7 +185,7 @@ static void free_stream(sn_stream *s)
 }
 
 sonde_status sn_stream_open(sn_stream **stream, sn_records *r, const char *path, uint64_t since,
-                            int level, uint32_t categories, sonde_error *err)
+                            int level, uint32_t categories, bool sampled, sonde_error *err)
 {
     *stream = NULL;
     sn_stream *s = sn_alloc_zero(r->ctx->alloc, sizeof *s);
@@ -202,6 +202,7 @@ sonde_status sn_stream_open(sn_stream **stream, sn_records *r, const char *path,
         st = sn_builder_init(&s->builder, r, since, level, err);
     if (st == SONDE_OK) {
         s->builder.p->categories = categories;
+        s->builder.only_sampled = sampled;
         st = sn_pftrace_open(&s->trace, &s->sink, s->builder.p, s->alloc, err);
     }
     if (st == SONDE_OK && !sn_pftrace_flush(s->trace))

@@ -50,7 +50,8 @@ static sonde_status build(const sn_profile_builder *template, uint64_t since, ui
     if (st == SONDE_OK) {
         sn_builder_name_model(&b);
         sn_builder_describe(&b, b.level);
-        sn_records_describe_memory(b.p, b.r);
+        if (!b.brief)
+            sn_records_describe_memory(b.p, b.r);
         sn_builder_number_runs(&b);
         st = sn_builder_add_spans(&b, UINT64_MAX, err);
     }
@@ -65,16 +66,21 @@ static sonde_status build(const sn_profile_builder *template, uint64_t since, ui
     return SONDE_OK;
 }
 
+sonde_status sn_records_profile_of(sn_records *r, const sn_records_request *request,
+                                   sn_profile **profile, sonde_error *err)
+{
+    const sn_profile_builder wanted = {.r = r,
+                                       .level = request->level,
+                                       .windows = request->windows,
+                                       .n_windows = request->n_windows,
+                                       .only_sampled = request->sampled,
+                                       .brief = request->brief};
+    return build(&wanted, request->since, request->only_run, profile, err);
+}
+
 sonde_status sn_records_profile(sn_records *r, uint64_t since, uint32_t only_run, int level,
                                 sn_profile **profile, sonde_error *err)
 {
-    const sn_profile_builder wanted = {.r = r, .level = level};
-    return build(&wanted, since, only_run, profile, err);
-}
-
-sonde_status sn_records_profile_within(sn_records *r, const sn_time_window *windows, size_t n,
-                                       int level, sn_profile **profile, sonde_error *err)
-{
-    const sn_profile_builder wanted = {.r = r, .level = level, .windows = windows, .n_windows = n};
-    return build(&wanted, windows[0].from, 0, profile, err);
+    const sn_records_request request = {.since = since, .only_run = only_run, .level = level};
+    return sn_records_profile_of(r, &request, profile, err);
 }

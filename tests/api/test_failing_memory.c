@@ -4,6 +4,7 @@
 #include "counting_alloc.h"
 #include "sonde/experimental/findings.h"
 #include "sonde/experimental/inspect.h"
+#include "sonde/experimental/metrics.h"
 #include "sonde/experimental/profile.h"
 #include "sonde/experimental/recording.h"
 #include "zoo_session.h"
@@ -21,7 +22,8 @@ static sonde_status whole_life(counting *count, const void *bytes, size_t size, 
     sonde_context *ctx = NULL;
     sonde_model *model = NULL;
     sonde_session *s = NULL;
-    sonde_profile *recorded = NULL;
+    sonde_profile *recorded = NULL, *alone = NULL;
+    sonde_run_options ro = SONDE_INIT(sonde_run_options);
     sonde_recording *recording = NULL;
     sonde_profile_spans *spans = NULL;
     sonde_findings *found = NULL;
@@ -39,10 +41,15 @@ static sonde_status whole_life(counting *count, const void *bytes, size_t size, 
     how.level = 2;
     if (!st && profile)
         st = sonde_recording_start(ctx, &how, &recording, err);
+    if (!st && profile)
+        st = sonde_metrics_start(ctx, err);
+    ro.profile = profile ? &alone : NULL;
+    ro.traceparent = profile ? "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01" : NULL;
     if (!st) {
         n_out = sonde_session_output_count(s);
-        st = sonde_session_run(s, NULL, NULL, in, n_in, NULL, out, n_out, err);
+        st = sonde_session_run(s, &ro, NULL, in, n_in, NULL, out, n_out, err);
     }
+    sonde_profile_release(alone);
     if (!st && profile)
         st = sonde_recording_get(recording, &recorded, err);
     if (!st && profile)

@@ -126,8 +126,9 @@ class Docs(unittest.TestCase):
     def test_options_exist(self):
         verbs = re.findall(r"^\| `sonde (\w+)", (ROOT / "README.md").read_text(), re.M)
         known = set().union(*(re.findall(r"--[a-z][a-z-]+", sonde(v, "--help")) for v in verbs))
-        for bench in ("bench/models.py", "bench/sweep.py", "bench/kernels/main.c"):
-            known.update(re.findall(r"--[a-z][a-z-]+", (ROOT / bench).read_text()))
+        for program in ("bench/models.py", "bench/sweep.py", "bench/kernels/main.c", "examples/fastapi_service.py",
+                        "examples/load_test.py"):
+            known.update(re.findall(r"--[a-z][a-z-]+", (ROOT / program).read_text()))
         for page in PAGES:
             for line in re.findall(r"`((?:sonde \w+ [^`]*)?--[^`]*)`", page.read_text()):
                 for option in re.findall(r"(?<!\S)--[a-z][a-z-]+", line):

@@ -71,6 +71,8 @@ typedef struct table_options {
     const char *sparse_ratio; /* "90=4,80=2.5,70=2" */
     double sparse_aim;
     bool folded_nodes;
+    const char
+        *otlp; /* address of a collector, "" = as the environment says; NULL: nothing is sent */
     sonde_export_options export_options; /* made of those above */
 } table_options;
 extern const option_row table_option_rows[];

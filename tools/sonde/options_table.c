@@ -4,6 +4,7 @@
  * --categories which spans traces show. */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "tool.h"
 
@@ -20,13 +21,16 @@ const option_row table_option_rows[] = {
      "one row per step, with the nodes that were fused into it"},
     {0, "filter-op", OPT_TEXT, AT(filter_op), "A,B", "show only these operators"},
     {0, "categories", OPT_TEXT, AT(categories), "A,B",
-     "write only spans of these categories to .json and .pftrace"},
+     "write only spans of these categories to .json, .pftrace and .otlp.json"},
     {0, "sparse-ratio", OPT_TEXT, AT(sparse_ratio), "90=4,80=2.5,70=2",
      "assumed speedups of sparse weights in .csv and .xlsx, by percent of zeros"},
     {0, "sparse-aim", OPT_REAL, AT(sparse_aim), "PERCENT",
      "target percentage of zeros in .csv and .xlsx (default: 90)"},
     {0, "folded-nodes", OPT_FLAG, AT(folded_nodes), NULL,
      "in .csv and .xlsx, also list constant-folded nodes, with zero time"},
+    {0, "otlp", OPT_TEXT, AT(otlp), "URL",
+     "send the spans to an OpenTelemetry collector, such as http://127.0.0.1:4318; '' uses "
+     "OTEL_EXPORTER_OTLP_ENDPOINT"},
     {0}};
 
 static double *ratio_at(sonde_export_options *to, const char *key, size_t n)
@@ -89,6 +93,21 @@ static int category_options(table_options *o)
     return -1;
 }
 
+/* The library would say so too, but only after the model has run. */
+static int otlp_options(const table_options *o)
+{
+    if (!o->otlp || !*o->otlp || strncasecmp(o->otlp, "http://", 7) == 0)
+        return -1;
+    if (strncasecmp(o->otlp, "https://", 8) == 0)
+        return fail_usage("--otlp %s: sonde speaks http without TLS only; send to an OpenTelemetry "
+                          "collector on this machine (http://127.0.0.1:4318), which passes spans "
+                          "on by https",
+                          o->otlp);
+    return fail_usage("--otlp takes the address of a collector, such as http://127.0.0.1:4318, not "
+                      "'%s'",
+                      o->otlp);
+}
+
 int table_options_check(void *values)
 {
     table_options *o = values;
@@ -96,6 +115,8 @@ int table_options_check(void *values)
         return fail_usage("--sort is 'time' or 'name', not '%s'", o->sort);
     o->export_options = (sonde_export_options)SONDE_INIT(sonde_export_options);
     o->export_options.folded_nodes = o->folded_nodes;
-    const int code = sparse_options(o);
+    int code = sparse_options(o);
+    if (code < 0)
+        code = otlp_options(o);
     return code >= 0 ? code : category_options(o);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sonde/experimental/otlp.h"
 #include "tool.h"
 
 static void write_stdout(void *user, const char *s, size_t n)
@@ -112,6 +113,28 @@ static int save_summary(const sonde_profile *profile, const char *path)
     return EXIT_OK;
 }
 
+/* To a collector; what it did not take is said. */
+static int send_spans(const sonde_profile *profile, const table_options *o, bool quiet)
+{
+    sonde_otlp_options how = SONDE_INIT(sonde_otlp_options);
+    sonde_otlp_result sent = SONDE_INIT(sonde_otlp_result);
+    sonde_error err;
+    how.endpoint = *o->otlp ? o->otlp : NULL;
+    how.categories = o->categories;
+    how.cancel = interrupt_token();
+    if (sonde_otlp_send(profile, &how, &sent, &err))
+        return sent.spans ? fail("%s; %llu spans were sent before", err.message,
+                                 (unsigned long long)sent.spans)
+                          : fail("%s", err.message);
+    if (sent.rejected || *sent.message)
+        warn("the collector did not take %llu of %llu spans%s%s", (unsigned long long)sent.rejected,
+             (unsigned long long)sent.spans, *sent.message ? ": " : "", sent.message);
+    if (!quiet)
+        printf("sent %s spans in %llu request%s\n", grouped(sent.spans),
+               (unsigned long long)sent.requests, sent.requests == 1 ? "" : "s");
+    return EXIT_OK;
+}
+
 int show_profile(const sonde_profile *profile, const table_options *o, bool quiet)
 {
     sonde_error err;
@@ -124,5 +147,9 @@ int show_profile(const sonde_profile *profile, const table_options *o, bool quie
     for (size_t i = 0; i < o->outputs.n; i++) /* one that cannot be written costs no other */
         if (sonde_profile_save_with(profile, o->outputs.items[i], &o->export_options, &err))
             code = fail("%s", err.message);
+    if (o->otlp) {
+        const int sent = send_spans(profile, o, quiet || json_only);
+        code = code ? code : sent;
+    }
     return code;
 }

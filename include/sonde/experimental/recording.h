@@ -47,6 +47,10 @@ typedef struct sonde_recorder_info {
     uint64_t room;     /* records that still fit on the thread that has least room */
     uint64_t held;     /* records kept now, of all threads */
     uint64_t dropped;  /* records lost since the last time all were forgotten, of all threads */
+    /* Since the context was made: runs that sampling has recorded, and that it would have but for
+     * the bound on overhead; and recording's share of the time of recent runs. */
+    uint64_t sampled, skipped;
+    double overhead;
 } sonde_recorder_info;
 /* At any time, also while others record. A context of NULL is the process default. */
 SONDE_API sonde_status sonde_recorder_info_get(sonde_context *context, sonde_recorder_info *info,

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sonde.opentelemetry: spans of runs within the caller's trace, of operators for sampled runs, threads, coroutines,
+failures; and profiles that are sent without OpenTelemetry's packages."""
+
+import asyncio
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from otlp_receiver import Receiver, attributes_of
+
+sonde = pytest.importorskip("sonde")
+
+
+def test_without_the_packages_the_import_says_so_in_one_sentence():
+    code = """
+import sys
+class Hide:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "opentelemetry":
+            raise ImportError(name)
+sys.meta_path.insert(0, Hide())
+import sonde
+try:
+    import sonde.opentelemetry
+except ImportError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == ("sonde.opentelemetry needs OpenTelemetry's packages: "
+                           "pip install opentelemetry-api opentelemetry-sdk\n"), done.stderr
+    assert done.stderr == ""
+
+
+# ---------------------------------------------------------------- profiles, without the packages
+TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+
+
+def test_a_run_belongs_to_the_trace_it_is_told():
+    session = sonde.InferenceSession("zoo:tiny_mlp")
+    options = sonde.RunOptions()
+    assert options.traceparent == ""
+    options.traceparent = f"00-{TRACE}-{SPAN}-01"
+    with sonde.profile(level=1) as profiler:
+        session.run(None, session.random_inputs(seed=1), options)
+        session.run(None, session.random_inputs(seed=1))
+    columns = profiler.columns()
+    runs = [i for i, cat in enumerate(columns["cat"]) if cat == "iteration"]
+    assert [columns["trace_id"][i] == TRACE for i in runs] == [True, False]
+    assert columns["parent_span_id"][runs[0]] == SPAN
+    with Receiver() as receiver:
+        result = profiler.send_otlp(receiver.url, service_name="tiny", headers={"x-key": "a,b=c"},
+                                    attributes={"deployment.environment": "test"})
+        ((_, headers, _),) = receiver.requests
+        spans = receiver.spans()
+    assert result == {"spans": len(spans), "rejected": 0, "requests": 1, "retries": 0, "message": ""}
+    assert headers["x-key"] == "a,b=c"
+    mine = [span for span in spans if span["traceId"] == TRACE]
+    assert mine[0]["parentSpanId"] == SPAN and mine[0]["name"] == "run tiny_mlp" and len(mine) > 2
+
+
+@pytest.mark.parametrize("text", ["", "x", f"00-{TRACE}-{SPAN}-01-more", "00-" + "0" * 32 + f"-{SPAN}-01", "\ud800", "é" * 55])
+def test_texts_that_are_no_trace_are_ignored(text):
+    session = sonde.InferenceSession("zoo:tiny_mlp")
+    options = sonde.RunOptions()
+    options.traceparent = text
+    with sonde.profile(level=1) as profiler:
+        session.run(None, session.random_inputs(seed=1), options)
+    assert profiler.summary()["iterations"] == 1
+    assert TRACE not in profiler.columns()["trace_id"]
+
+
+def test_a_wrong_address_is_an_exception():
+    session = sonde.InferenceSession("zoo:tiny_mlp")
+    with sonde.profile(level=1) as profiler:
+        session.run(None, session.random_inputs(seed=1))
+    with pytest.raises(sonde.Error, match="without TLS"):
+        profiler.send_otlp("https://127.0.0.1:4318")
+    with pytest.raises(sonde.InvalidArgument):
+        profiler.send_otlp("http://127.0.0.1:4318", timeout=0)
+    with pytest.raises(sonde.Error, match="status 500"), Receiver(lambda _: (500, {}, b"")) as receiver:
+        profiler.send_otlp(receiver.url)
+
+
+# ---------------------------------------------------------------- with the packages
+sdk = pytest.importorskip("opentelemetry.sdk.trace", reason="opentelemetry-sdk is not installed")
+from opentelemetry import trace  # noqa: E402
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor  # noqa: E402
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter  # noqa: E402
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF  # noqa: E402
+
+import sonde.opentelemetry  # noqa: E402
+
+
+class Traced:
+    """A session with spans kept in memory."""
+
+    def __init__(self, model="zoo:tiny_cnn", sampler=None, **settings):
+        self.exporter = InMemorySpanExporter()
+        self.provider = sdk.TracerProvider(sampler=sampler) if sampler else sdk.TracerProvider()
+        self.provider.add_span_processor(SimpleSpanProcessor(self.exporter))
+        self.tracer = self.provider.get_tracer("test")
+        self.session = sonde.InferenceSession(model)
+        self.feed = self.session.random_inputs(seed=1)
+        sonde.opentelemetry.instrument(self.session, self.provider, **({"max_overhead": 1} | settings))
+
+    def run(self, times=1):
+        for _ in range(times):
+            self.session.run(None, self.feed)
+
+    def spans(self):
+        return self.exporter.get_finished_spans()
+
+    def runs(self):
+        return [span for span in self.spans() if span.name.startswith("run ")]
+
+    def operators(self, run):
+        return [span for span in self.spans()
+                if span.parent and span.parent.span_id == run.context.span_id and "sonde.op" in span.attributes]
+
+
+def test_a_run_is_a_span_within_the_callers_trace():
+    traced = Traced()
+    with traced.tracer.start_as_current_span("request") as request:
+        traced.run()
+    (run,) = traced.runs()
+    assert run.name == "run tiny_cnn" and run.kind is trace.SpanKind.INTERNAL
+    assert run.parent.span_id == request.get_span_context().span_id
+    assert run.context.trace_id == request.get_span_context().trace_id
+    assert run.instrumentation_scope.name == "sonde" and run.instrumentation_scope.version == sonde.__version__
+    assert run.attributes["sonde.model"] == "tiny_cnn" and run.attributes["sonde.batch"] == 1
+    (text,) = run.attributes["sonde.inputs"]
+    assert text == "input: f32[1x3x32x32]"
+    assert run.status.is_ok or run.status.status_code is trace.StatusCode.UNSET
+
+
+def test_results_are_those_of_a_plain_session():
+    traced = Traced(sample_operators=1)
+    plain = sonde.InferenceSession("zoo:tiny_cnn")
+    np.testing.assert_array_equal(traced.session.run(None, traced.feed)[0], plain.run(None, traced.feed)[0])
+
+
+def test_operators_of_sampled_runs_lie_in_them():
+    traced = Traced(sample_operators=3)
+    traced.run(7)
+    runs = traced.runs()
+    assert len(runs) == 7
+    with_operators = [run for run in runs if traced.operators(run)]
+    assert len(with_operators) == 3  # the first, fourth and seventh
+    run = with_operators[1]
+    operators = traced.operators(run)
+    assert len(operators) == run.attributes["sonde.operators"]
+    with sonde.profile(level=1) as profiler:
+        sonde.InferenceSession("zoo:tiny_cnn").run(None, traced.feed)
+    columns = profiler.columns()
+    expected = [op for op, cat in zip(columns["op_type"], columns["cat"], strict=True) if cat == "operator"]
+    assert sorted(span.name for span in operators) == sorted(expected)
+    for span in operators:
+        assert run.start_time <= span.start_time <= span.end_time <= run.end_time
+        assert span.context.trace_id == run.context.trace_id
+    conv = next(span for span in operators if span.name == "Conv")
+    assert conv.attributes["sonde.nodes"] and conv.attributes["sonde.kernel"] and conv.attributes["sonde.flops"] > 0
+
+
+def test_the_bound_on_overhead_is_kept():
+    traced = Traced("zoo:tiny_mlp", sample_operators=1, max_overhead=0.01)  # spans cost more than the model
+    traced.run(300)
+    sampled = [run for run in traced.runs() if "sonde.operators" in run.attributes]
+    assert len(traced.runs()) == 300 and len(sampled) < 150
+
+
+def test_no_more_operators_than_allowed():
+    traced = Traced(sample_operators=1, max_operators=2)
+    traced.run()
+    (run,) = traced.runs()
+    assert run.attributes["sonde.operators"] == 2 and run.attributes["sonde.operators_left_out"] > 0
+    assert len(traced.spans()) == 3
+
+
+def test_a_trace_that_is_not_sampled_costs_no_spans():
+    traced = Traced(sampler=ALWAYS_OFF, sample_operators=1)
+    traced.run(3)
+    assert traced.spans() == ()
+
+
+def test_a_failure_sets_the_status():
+    traced = Traced()
+    with pytest.raises(sonde.Error):
+        traced.session.run(None, {"input": np.zeros((1, 7, 32, 32), np.float32)})
+    (run,) = traced.runs()
+    assert run.status.status_code is trace.StatusCode.ERROR
+    assert [event.name for event in run.events] == ["exception"]
+    traced.run()
+    assert traced.runs()[1].status.status_code is not trace.StatusCode.ERROR
+
+
+def test_a_cancelled_run_is_a_failure():
+    traced = Traced(sample_operators=1)
+    options = sonde.RunOptions()
+    options.terminate = True
+    with pytest.raises(sonde.Cancelled):
+        traced.session.run(None, traced.feed, options)
+    (run,) = traced.runs()
+    assert run.status.status_code is trace.StatusCode.ERROR and traced.operators(run) == []
+
+
+def test_threads_have_their_own_traces():
+    traced = Traced(sample_operators=2)
+
+    def work(number):
+        with traced.tracer.start_as_current_span(f"request {number}") as request:
+            traced.run(5)
+            return request.get_span_context().trace_id
+
+    with ThreadPoolExecutor(6) as pool:
+        traces = list(pool.map(work, range(6)))
+    assert sorted(run.context.trace_id for run in traced.runs()) == sorted(traces * 5)
+    assert sum(bool(traced.operators(run)) for run in traced.runs()) == 15
+    for run in traced.runs():
+        for span in traced.operators(run):
+            assert run.start_time <= span.start_time <= span.end_time <= run.end_time
+
+
+def test_coroutines_have_their_own_traces():
+    traced = Traced()
+
+    async def request(number):
+        with traced.tracer.start_as_current_span(f"request {number}") as span:
+            await asyncio.sleep(0)
+            await asyncio.to_thread(traced.run)
+            return span.get_span_context().span_id
+
+    async def main():
+        return await asyncio.gather(*(request(number) for number in range(8)))
+
+    parents = asyncio.run(main())
+    assert sorted(run.parent.span_id for run in traced.runs()) == sorted(parents)
+
+
+def test_run_async_runs_in_the_trace_of_its_caller():
+    traced = Traced()
+    done = threading.Event()
+    with traced.tracer.start_as_current_span("request") as request:
+        traced.session.run_async(None, traced.feed, lambda *_: done.set(), None)
+    assert done.wait(60)
+    (run,) = traced.runs()
+    assert run.parent.span_id == request.get_span_context().span_id
+
+
+def test_bindings_values_and_partial_runs_are_spans_too():
+    traced = Traced(sample_operators=1)
+    session = traced.session
+    binding = session.io_binding()
+    binding.bind_cpu_input("input", traced.feed["input"])
+    binding.bind_output(session.get_outputs()[0].name)
+    session.run_with_iobinding(binding)
+    session.run_with_ort_values(None, {"input": sonde.OrtValue.ortvalue_from_numpy(traced.feed["input"])})
+    session.partial_run(traced.feed)
+    runs = traced.runs()
+    assert len(runs) == 3 and all(traced.operators(run) for run in runs[:2])
+    assert runs[0].attributes["sonde.inputs"] == ("input: f32[1x3x32x32]",)
+
+
+def test_instrumenting_again_replaces_and_uninstrumenting_takes_back():
+    traced = Traced()
+    sonde.opentelemetry.instrument(traced.session, traced.provider, sample_operators=0)
+    traced.run()
+    assert len(traced.spans()) == 1
+    sonde.opentelemetry.uninstrument(traced.session)
+    sonde.opentelemetry.uninstrument(traced.session)
+    traced.run()
+    assert len(traced.spans()) == 1
+
+
+def test_arguments_are_checked():
+    session = sonde.InferenceSession("zoo:tiny_mlp")
+    with pytest.raises(TypeError):
+        sonde.opentelemetry.instrument("model.onnx")
+    for bad in ({"sample_operators": -1}, {"sample_operators": 1.5}, {"max_overhead": 0}, {"max_operators": 0}):
+        with pytest.raises(sonde.InvalidArgument):
+            sonde.opentelemetry.instrument(session, **bad)
+
+
+def test_sondes_own_profile_knows_the_span_of_the_run():
+    traced = Traced(sample_operators=0)
+    with sonde.profile(level=1) as profiler, traced.tracer.start_as_current_span("request") as request:
+        traced.run()
+    (run,) = traced.runs()
+    columns = profiler.columns()
+    (at,) = [i for i, cat in enumerate(columns["cat"]) if cat == "iteration"]
+    assert columns["trace_id"][at] == f"{request.get_span_context().trace_id:032x}"
+    assert columns["parent_span_id"][at] == f"{run.context.span_id:016x}"
+
+
+def test_the_sdks_exporter_and_sonde_send_one_trace():
+    exporters = pytest.importorskip("opentelemetry.exporter.otlp.proto.http.trace_exporter")
+    pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+    traced = Traced(sample_operators=1)
+    with Receiver() as receiver:
+        traced.provider.add_span_processor(
+            SimpleSpanProcessor(exporters.OTLPSpanExporter(f"{receiver.url}/v1/traces")))
+        with sonde.profile(level=1) as profiler:
+            traced.run()
+        bodies = [body for _, _, body in receiver.requests]
+        profiler.send_otlp(receiver.url)
+        own = receiver.requests[-1][2]
+    theirs = [span for body in bodies for resource in ExportTraceServiceRequest.FromString(body).resource_spans
+              for scope in resource.scope_spans for span in scope.spans]
+    assert {span.name for span in theirs} >= {"run tiny_cnn", "Conv"}
+    from otlp_receiver import spans_of
+
+    (run,) = [span for span in spans_of(own) if span["name"] == "run tiny_cnn"]
+    (outer,) = [span for span in theirs if span.name == "run tiny_cnn"]
+    assert run["traceId"] == outer.trace_id.hex() and run["parentSpanId"] == outer.span_id.hex()
+    assert attributes_of(run)["sonde.batch"] == 1
