@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Mapping
 from typing import IO, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -60,6 +61,15 @@ def _category_list(categories: Any) -> str | None:
     if categories is None or isinstance(categories, str):
         return categories
     return ",".join(categories)
+
+
+def _label_list(labels: Any) -> list[tuple[str, str]]:
+    """{"version": 3} as the library takes it; None takes a label away."""
+    if labels is None:
+        return []
+    if not isinstance(labels, Mapping):
+        raise TypeError(f"labels must be a mapping such as {{'version': '3'}}, not {type(labels).__name__}")
+    return [(str(key), "" if value is None else str(value)) for key, value in labels.items()]
 
 
 def _views(profile: Any) -> ProfileViews:
@@ -137,6 +147,11 @@ class ProfileViews:
         """The model, the machine, and latencies in nanoseconds. "cost_ns" is the time that recording took; it is None
         in profiles of other programs, for which it is unknown."""
         return self._profile().summary()
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What the profile is called: "host", "worker", "version" and keys of your own."""
+        return self._profile().labels()
 
     def rows(self, by: str = "op") -> list[dict[str, Any]]:
         """Times per run, largest first, by "op", "node", "shape" or "kernel". They add up to the time of a run."""

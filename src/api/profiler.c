@@ -33,6 +33,7 @@ static void forget(sonde_context *c)
 static sonde_status begin_life(sonde_context *c, sonde_error *err)
 {
     (void)err;
+    sn_labels_init(&c->profiler.labels, &c->alloc);
     observe(c);
     sn_records_add(&c->records, &c->profiler.observer);
     return SONDE_OK;
@@ -49,14 +50,26 @@ static void end_life(sonde_context *c)
 {
     (void)sn_stream_close(c->profiler.stream, NULL);
     c->profiler.stream = NULL;
+    sn_labels_free(&c->profiler.labels);
 }
 
 const sn_context_observer sn_profiler_observer = {
     .made = begin_life, .forked = after_fork, .ending = end_life};
 
+/* ------------------------------------------------------------------ labels */
+sonde_status sn_api_put_labels(sn_labels *to, const sonde_label *list, size_t n, sonde_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!list || !list[i].key || !list[i].value)
+            return sn_fail(err, SONDE_INVALID_ARGUMENT, "label %zu has no key or no value", i);
+        SN_TRY(sn_labels_put(to, list[i].key, list[i].value, err));
+    }
+    return SONDE_OK;
+}
+
 /* ------------------------------------------------------------------ start, stop */
 static sonde_status start(sonde_context *context, int level, const char *path, uint32_t categories,
-                          sonde_error *err)
+                          const sonde_label *labels, size_t n_labels, sonde_error *err)
 {
     if (level < 1 || level > 3)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler's level is %d, expected 1 to 3",
@@ -71,9 +84,11 @@ static sonde_status start(sonde_context *context, int level, const char *path, u
     } else {
         c->profiler.kept = 0;
         forget(c);
-        if (path)
+        sn_labels_free(&c->profiler.labels);
+        st = sn_api_put_labels(&c->profiler.labels, labels, n_labels, err);
+        if (st == SONDE_OK && path)
             st = sn_stream_open(&c->profiler.stream, &c->records, path, sn_ticks(), level,
-                                categories, err);
+                                categories, &c->profiler.labels, err);
     }
     if (st == SONDE_OK) {
         *(path ? &c->profiler.streamed : &c->profiler.level) = level;
@@ -93,14 +108,14 @@ static sonde_status start(sonde_context *context, int level, const char *path, u
 
 sonde_status sonde_profiler_start(sonde_context *context, int level, sonde_error *err)
 {
-    return start(context, level, NULL, 0, err);
+    return start(context, level, NULL, 0, NULL, 0, err);
 }
 
 sonde_status sonde_profiler_stream(sonde_context *context, int level, const char *path,
                                    sonde_error *err)
 {
     SN_REQUIRE(path, err);
-    return start(context, level, path, 0, err);
+    return start(context, level, path, 0, NULL, 0, err);
 }
 
 sonde_status sonde_profiler_start_with(sonde_context *context,
@@ -110,7 +125,7 @@ sonde_status sonde_profiler_start_with(sonde_context *context,
     uint32_t categories;
     SN_OPTIONS(o, options, err);
     SN_TRY(sn_prof_cats_parse(o.categories, &categories, err));
-    return start(context, o.level, o.path, categories, err);
+    return start(context, o.level, o.path, categories, o.labels, o.label_count, err);
 }
 
 sonde_status sn_api_profile(sonde_context *c, sn_profile *core, sonde_profile **profile,
@@ -127,16 +142,44 @@ sonde_status sn_api_profile(sonde_context *c, sn_profile *core, sonde_profile **
     return SONDE_OK;
 }
 
+/* What is asked of a profile when it is made; taken with the lock held, freed without. */
+typedef struct wanted {
+    int level;
+    uint32_t categories;
+    sn_labels labels;
+    sn_observer reader;
+} wanted;
+
+static sonde_status want(sonde_context *c, int level, wanted *w, sonde_error *err)
+{
+    w->level = level;
+    w->categories = c->profiler.categories;
+    sn_labels_init(&w->labels, &c->alloc);
+    const sonde_status st = sn_labels_put_all(&w->labels, &c->profiler.labels, err);
+    if (st == SONDE_OK)
+        sn_records_read_begin(&c->records, &w->reader, c->profiler.start);
+    else
+        sn_labels_free(&w->labels);
+    return st;
+}
+
 /* A public profile of what the reader wants, who is done then. */
-static sonde_status make_profile(sonde_context *c, sn_observer *reader, int level,
-                                 uint32_t categories, sonde_profile **profile, sonde_error *err)
+static sonde_status make_profile(sonde_context *c, wanted *w, sonde_profile **profile,
+                                 sonde_error *err)
 {
     sn_profile *core = NULL;
-    const sonde_status st = sn_records_profile(&c->records, reader->since, 0, level, &core, err);
-    sn_records_read_end(&c->records, reader);
-    SN_TRY(st);
-    core->categories = categories;
-    return sn_api_profile(c, core, profile, err);
+    sonde_status st = sn_records_profile(&c->records, w->reader.since, 0, w->level, &core, err);
+    sn_records_read_end(&c->records, &w->reader);
+    if (st == SONDE_OK) {
+        core->categories = w->categories;
+        st = sn_labels_put_all(&core->labels, &w->labels, err);
+    }
+    if (st == SONDE_OK)
+        st = sn_api_profile(c, core, profile, err);
+    else
+        sn_profile_free(core);
+    sn_labels_free(&w->labels);
+    return st;
 }
 
 sonde_status sonde_profiler_stop(sonde_context *context, sonde_profile **profile, sonde_error *err)
@@ -147,27 +190,26 @@ sonde_status sonde_profiler_stop(sonde_context *context, sonde_profile **profile
     SN_TRY(sn_api_context(context, &c, err));
     pthread_mutex_lock(&c->records.lock);
     const int level = c->profiler.level;
-    const uint32_t categories = c->profiler.categories;
     sn_stream *stream = c->profiler.stream;
-    sn_observer reader;
+    wanted w;
     sonde_status st = SONDE_OK;
     if (!level && !stream)
         st = sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler of this context is not running");
     else if (stream && profile)
         st = sn_fail(err, SONDE_INVALID_ARGUMENT,
                      "the records were written to a file, so there is no profile in memory");
+    else if (profile)
+        st = want(c, level, &w, err);
     if (st == SONDE_OK) {
         c->profiler.level = c->profiler.streamed = 0;
         c->profiler.kept = profile ? 0 : level;
         c->profiler.stream = NULL;
         c->profiler.paused = false;
-        if (profile)
-            sn_records_read_begin(&c->records, &reader, c->profiler.start);
         (void)set_level(c, NULL); /* it can only fall */
     }
     pthread_mutex_unlock(&c->records.lock);
     if (st == SONDE_OK && profile)
-        st = make_profile(c, &reader, level, categories, profile, err);
+        st = make_profile(c, &w, profile, err);
     else if (st == SONDE_OK && stream)
         st = sn_stream_close(stream, err);
     sonde_context_release(c);
@@ -212,14 +254,13 @@ sonde_status sonde_profiler_get(sonde_context *context, sonde_profile **profile,
     SN_TRY(sn_api_context(context, &c, err));
     pthread_mutex_lock(&c->records.lock);
     const int level = c->profiler.level ? c->profiler.level : c->profiler.kept;
-    const uint32_t categories = c->profiler.categories;
-    sn_observer reader;
-    if (level)
-        sn_records_read_begin(&c->records, &reader, c->profiler.start);
-    pthread_mutex_unlock(&c->records.lock);
-    const sonde_status st =
-        level ? make_profile(c, &reader, level, categories, profile, err)
+    wanted w;
+    sonde_status st =
+        level ? want(c, level, &w, err)
               : sn_fail(err, SONDE_INVALID_ARGUMENT, "nothing was recorded in this context");
+    pthread_mutex_unlock(&c->records.lock);
+    if (st == SONDE_OK)
+        st = make_profile(c, &w, profile, err);
     sonde_context_release(c);
     return st;
 }

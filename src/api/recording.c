@@ -11,6 +11,7 @@ struct sonde_recording {
     int level;
     bool paused;
     uint32_t categories;
+    sn_labels labels;
     SN_VEC(sn_time_window) windows; /* in order; the last is open while it is not paused */
 };
 
@@ -73,6 +74,7 @@ sonde_status sonde_recording_start(sonde_context *context, const sonde_profiler_
         return sn_fail_memory(err, sizeof *r);
     }
     r->context = c;
+    sn_labels_init(&r->labels, &c->alloc);
     r->level = o.level;
     r->categories = categories;
     r->paused = true;
@@ -80,8 +82,10 @@ sonde_status sonde_recording_start(sonde_context *context, const sonde_profiler_
     sn_records_forget(&c->records); /* nobody wants what is older */
     observe(r);
     sn_records_add(&c->records, &r->observer);
-    const sonde_status st = open_window(r, err);
+    sonde_status st = open_window(r, err);
     pthread_mutex_unlock(&c->records.lock);
+    if (st == SONDE_OK)
+        st = sn_api_put_labels(&r->labels, o.labels, o.label_count, err);
     if (st != SONDE_OK) {
         sonde_recording_release(r);
         return st;
@@ -162,11 +166,16 @@ sonde_status sonde_recording_get(sonde_recording *r, sonde_profile **profile, so
     if (!windows)
         return sn_fail_memory(err, bytes);
     sn_profile *core = NULL;
-    const sonde_status st = sn_records_profile_within(&c->records, windows, n, level, &core, err);
+    sonde_status st = sn_records_profile_within(&c->records, windows, n, level, &core, err);
     sn_records_read_end(&c->records, &reader);
     sn_free(&c->alloc, windows, bytes);
     SN_TRY(st);
     core->categories = r->categories;
+    st = sn_labels_put_all(&core->labels, &r->labels, err);
+    if (st != SONDE_OK) {
+        sn_profile_free(core);
+        return st;
+    }
     return sn_api_profile(c, core, profile, err);
 }
 
@@ -181,6 +190,7 @@ void sonde_recording_release(sonde_recording *r)
     sn_records_forget(&c->records);
     pthread_mutex_unlock(&c->records.lock);
     sn_vec_free(&r->windows, &c->alloc);
+    sn_labels_free(&r->labels);
     sn_free(&c->alloc, r, sizeof *r);
     sonde_context_release(c);
 }
