@@ -310,6 +310,10 @@ SONDE_API sonde_status sonde_profiler_start(sonde_context *context, int level, s
  * sonde_profiler_stop with `profile` NULL ends it. */
 SONDE_API sonde_status sonde_profiler_stream(sonde_context *context, int level, const char *path,
                                              sonde_error *err);
+/* What its user calls a profile: "host", "worker", "version" and keys of his own. Any text. */
+typedef struct sonde_label {
+    const char *key, *value;
+} sonde_label;
 /* Starts the profiler with all options. */
 typedef struct sonde_profiler_options {
     size_t struct_size;
@@ -326,6 +330,12 @@ typedef struct sonde_profiler_options {
      * same runs: as many as the one that wants most. */
     int sample_every;
     double max_overhead;
+    /* What the profile is called by those who join several (docs/fleet.md): copied; of two with one
+     * key the later counts, and one with the value "" takes the key away. They come after those of
+     * SONDE_LABELS, which come after "host" (the machine's name) and "worker" (the process's
+     * number). At most 64, keys of 255 and values of 4096 bytes. */
+    const sonde_label *labels;
+    size_t label_count;
 } sonde_profiler_options;
 SONDE_API sonde_status sonde_profiler_start_with(sonde_context *context,
                                                  const sonde_profiler_options *options,

@@ -77,6 +77,15 @@ def _milliseconds(name: str, seconds: float) -> int:
     return max(1, round(seconds * 1000))
 
 
+def _label_list(labels: Any) -> list[tuple[str, str]]:
+    """{"version": 3} as the library takes it; None takes a label away."""
+    if labels is None:
+        return []
+    if not isinstance(labels, Mapping):
+        raise TypeError(f"labels must be a mapping such as {{'version': '3'}}, not {type(labels).__name__}")
+    return [(str(key), "" if value is None else str(value)) for key, value in labels.items()]
+
+
 def _views(profile: Any) -> ProfileViews:
     if not isinstance(profile, ProfileViews):
         raise InvalidArgument(f"expected a profile to compare with, not {type(profile).__name__}")
@@ -152,6 +161,11 @@ class ProfileViews:
         """The model, the machine, and latencies in nanoseconds. "cost_ns" is the time that recording took; it is None
         in profiles of other programs, for which it is unknown."""
         return self._profile().summary()
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What the profile is called: "host", "worker", "version" and keys of your own."""
+        return self._profile().labels()
 
     def rows(self, by: str = "op") -> list[dict[str, Any]]:
         """Times per run, largest first, by "op", "node", "shape" or "kernel". They add up to the time of a run."""

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
+import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -152,7 +154,8 @@ class InferenceSession(_sonde.Session):
         self._sess_options = options
         self._providers = _provider_names(providers, provider_options)
         source = _source(path_or_bytes)
-        arguments = session_arguments(options, kwargs.get("disabled_optimizers"))
+        self._disabled = kwargs.get("disabled_optimizers")
+        arguments = session_arguments(options, self._disabled)
         self._enable_fallback = True
         self._profiling = SessionProfiling(options) if options.enable_profiling else None
         try:
@@ -165,6 +168,7 @@ class InferenceSession(_sonde.Session):
             self._profiling.tie(self)
         self._model_path = source.get("path")
         self._zoo_name = source.get("zoo", "").removeprefix("zoo:").partition("?")[0]
+        self._zoo = source.get("zoo")
         self._find_ports()
         if options.optimized_model_filepath:
             self._save(os.fspath(options.optimized_model_filepath), True)
@@ -332,7 +336,25 @@ class InferenceSession(_sonde.Session):
     def _repr_html_(self) -> str:
         return _html.session(self)
 
+    def _model_bytes(self) -> bytes:
+        """The model as a file would have it. It is not kept for this: sessions that are never pickled would pay."""
+        with tempfile.TemporaryDirectory(prefix="sonde-") as folder:
+            path = os.path.join(folder, "model.onnx")
+            self._save(path)
+            if len(os.listdir(folder)) > 1:
+                raise InvalidArgument("a model above 2 GiB can only be pickled if it was loaded from a file")
+            with open(path, "rb") as file:
+                return file.read()
+
     def __reduce__(self) -> Any:
-        if self._model_path is None:
-            raise TypeError("only sessions on model files can be pickled")
-        return type(self), (self._model_path, None, self._providers)
+        """Its description: the path, the built-in name or the bytes of the model, and the options. It is loaded
+        where it arrives."""
+        model: Any = self._zoo
+        if self._model_path is not None:
+            model = os.path.abspath(self._model_path)
+        elif model is None:
+            model = self._model_bytes()
+        make: Any = type(self)
+        if self._disabled is not None:
+            make = functools.partial(make, disabled_optimizers=list(self._disabled))
+        return make, (model, self._sess_options, self._providers)

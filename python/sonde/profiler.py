@@ -11,25 +11,37 @@ The functions start() to dump() of this module are one profiler for the whole pr
 
 from __future__ import annotations
 
+import atexit
 import enum
 import functools
 import inspect
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import IO, Any, Self, TypeVar
 
 from . import _sonde
 from ._errors import InvalidArgument
-from ._profile import PathLike, Profile, ProfileViews, RecordSpan, _category_list, _suffix, describe, load_profile
+from ._profile import (
+    PathLike,
+    Profile,
+    ProfileViews,
+    RecordSpan,
+    _category_list,
+    _label_list,
+    _suffix,
+    describe,
+    load_profile,
+)
 
 __all__ = [
     "Profile",
     "Profiler",
     "RecordFormat",
     "RecordSpan",
+    "Stream",
     "clear",
     "dump",
     "get",
@@ -39,6 +51,7 @@ __all__ = [
     "record",
     "start",
     "stop",
+    "stream",
 ]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -158,6 +171,7 @@ class Profiler(ProfileViews):
         counters: bool = False,
         sample_every: int = 0,
         max_overhead: float = 0.01,
+        labels: Mapping[str, Any] | None = None,
     ) -> None:
         if isinstance(level, bool) or level not in (1, 2, 3):
             raise InvalidArgument(f"the profiler's level is {level}, expected 1 to 3")
@@ -165,6 +179,7 @@ class Profiler(ProfileViews):
             raise TypeError(f"file must be a path or a file, not {type(file).__name__}")
         self._file, self._format, self._level = file, format, level
         self._categories = _category_list(categories)
+        self._labels = _label_list(labels)
         self._memory, self._counters = memory, counters
         self._sampling = _sampling(sample_every, max_overhead)
         self._recording: _sonde.Recording | None = None
@@ -181,7 +196,7 @@ class Profiler(ProfileViews):
         if self._counters and (why := _counters_switch.take()):
             warnings.warn(f"no hardware counters: {why}", RuntimeWarning, stacklevel=2)
         try:
-            self._recording = _sonde.Recording(self._level, self._categories, *self._sampling)
+            self._recording = _sonde.Recording(self._level, self._categories, *self._sampling, self._labels)
         except BaseException:
             self._give_back()
             raise
@@ -290,6 +305,7 @@ def profile(
     counters: bool = False,
     sample_every: int = 0,
     max_overhead: float = 0.01,
+    labels: Mapping[str, Any] | None = None,
 ) -> Profiler:
     """A profiler for a `with` block.
 
@@ -300,8 +316,51 @@ def profile(
     memory: also record the memory after every step. counters: also record hardware counters of every step.
     sample_every: record one inference of so many, at level 1; the others run as without a profiler. 0: record all.
     max_overhead: with sample_every, the share of the time of inferences that recording may take; 1: no bound.
+    labels: what the profile is called, such as {"version": "3"}. "host" and "worker" are set; None takes a label away.
     """
-    return Profiler(file, format, level, categories, memory, counters, sample_every, max_overhead)
+    return Profiler(file, format, level, categories, memory, counters, sample_every, max_overhead, labels)
+
+
+class Stream:
+    """A trace that is written while the program runs: see stream()."""
+
+    def __init__(self, path: str, level: int, categories: str | None, labels: list[tuple[str, str]]) -> None:
+        _sonde.stream_start(path, level, categories, labels)
+        self.path = path
+        self._pid: int | None = os.getpid()
+        self._lock = threading.Lock()
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """Writes the rest and ends the trace. A second call does nothing, nor one in a forked child, whose parent has
+        the trace."""
+        with self._lock:
+            mine = self._pid == os.getpid()
+            self._pid = None
+        if mine:
+            atexit.unregister(self.close)
+            _sonde.stream_stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<sonde.profiler.Stream to {self.path!r}{'' if self._pid else ', closed'}>"
+
+
+def stream(
+    path: PathLike,
+    level: int = 1,
+    categories: str | Iterable[str] | None = None,
+    labels: Mapping[str, Any] | None = None,
+) -> Stream:
+    """Writes what every session does to a .pftrace file, ten times a second, until it is closed or its `with` block or
+    the program ends. Memory stays constant, and whatever kills the process, the file is readable up to the last tenth of
+    a second: this is for workers whose traces `sonde merge` joins. A process has one at a time."""
+    return Stream(os.fspath(path), level, _category_list(categories), _label_list(labels))
 
 
 # ---------------------------------------------------------------- one for the process

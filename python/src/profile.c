@@ -199,6 +199,27 @@ static PyObject *profile_summary(PyObject *self, PyObject *none)
         "cost_ns", number_or_none(s.cost_ns), "precision", sn_py_text(s.precision));
 }
 
+static PyObject *profile_labels(PyObject *self, PyObject *none)
+{
+    (void)none;
+    const sonde_profile *profile = profile_of(self);
+    PyObject *made = PyDict_New();
+    for (size_t i = 0; made && i < sonde_profile_label_count(profile); i++) {
+        sonde_label label;
+        sonde_error err;
+        if (sonde_profile_label_get(profile, i, &label, &err) != SONDE_OK) {
+            Py_DECREF(made);
+            return sn_py_raise(&err);
+        }
+        PyObject *key = sn_py_text(label.key), *value = sn_py_text(label.value);
+        if (!key || !value || PyDict_SetItem(made, key, value) < 0)
+            Py_CLEAR(made);
+        Py_XDECREF(key);
+        Py_XDECREF(value);
+    }
+    return made;
+}
+
 static PyObject *row_dict(const sonde_profile_row *r)
 {
     return Py_BuildValue(
@@ -326,6 +347,7 @@ static PyMethodDef methods[] = {
     {"save", profile_save, METH_VARARGS, "Into a file."},
     {"write", profile_write, METH_VARARGS, "As bytes."},
     {"summary", profile_summary, METH_NOARGS, "Statistics of the whole profile."},
+    {"labels", profile_labels, METH_NOARGS, "What it is called."},
     {"rows", profile_rows, METH_VARARGS, "Rows by operator, node, shape or kernel."},
     {"findings", profile_findings, METH_NOARGS, "What the figures mean."},
     {"compare", profile_compare, METH_VARARGS, "Compares this profile with another one."},

@@ -3,6 +3,7 @@
  * Record (a labelled stretch of the user's code), the memory profiler and hardware counters. */
 #include "binding.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "sonde/experimental/machine.h"
@@ -55,23 +56,104 @@ static void recording_dealloc(PyObject *self)
     free_object(self);
 }
 
+/* Labels from a list of pairs of str, while a call needs them. */
+typedef struct labels {
+    sonde_label *list;
+    PyObject **holds; /* two each: who owns the texts */
+    size_t n;
+} labels;
+
+static void labels_clear(labels *l)
+{
+    for (size_t i = 0; i < 2 * l->n; i++)
+        Py_XDECREF(l->holds[i]);
+    free(l->list);
+    free(l->holds);
+    *l = (labels){.n = 0};
+}
+
+/* -1: an exception. `pairs` may be NULL. */
+static int labels_of(PyObject *pairs, labels *l)
+{
+    *l = (labels){.n = 0};
+    const Py_ssize_t n = pairs ? PyList_Size(pairs) : 0;
+    if (n <= 0)
+        return (int)n;
+    l->list = calloc((size_t)n, sizeof *l->list);
+    l->holds = calloc(2 * (size_t)n, sizeof(PyObject *));
+    if (!l->list || !l->holds) {
+        labels_clear(l);
+        PyErr_NoMemory();
+        return -1;
+    }
+    l->n = (size_t)n;
+    for (size_t i = 0; i < l->n; i++) {
+        PyObject *key, *value, *pair = PyList_GetItem(pairs, (Py_ssize_t)i); /* borrowed */
+        if (!pair || !PyArg_ParseTuple(pair, "UU", &key, &value) ||
+            !(l->list[i].key = sn_py_name_bytes(key, &l->holds[2 * i])) ||
+            !(l->list[i].value = sn_py_name_bytes(value, &l->holds[2 * i + 1]))) {
+            labels_clear(l);
+            return -1;
+        }
+    }
+    return 0;
+}
+
 static int recording_init(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"level", "categories", "sample_every", "max_overhead", NULL};
+    static char *names[] = {"level",        "categories", "sample_every",
+                            "max_overhead", "labels",     NULL};
     recording_object *r = (recording_object *)self;
     sonde_profiler_options o = SONDE_INIT(sonde_profiler_options);
     sonde_error err;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "i|zid", names, &o.level, &o.categories,
-                                     &o.sample_every, &o.max_overhead))
+    PyObject *pairs = NULL;
+    labels own;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "i|zidO!", names, &o.level, &o.categories,
+                                     &o.sample_every, &o.max_overhead, &PyList_Type, &pairs) ||
+        labels_of(pairs, &own) < 0)
         return -1;
     if (r->recording) {
         sn_py_raise_text("InvalidArgument", "the recording has already begun");
+        labels_clear(&own);
         return -1;
     }
+    o.labels = own.list;
+    o.label_count = own.n;
     sonde_status st;
     Py_BEGIN_ALLOW_THREADS st = sonde_recording_start(NULL, &o, &r->recording, &err);
-    Py_END_ALLOW_THREADS if (st != SONDE_OK) sn_py_raise(&err);
+    Py_END_ALLOW_THREADS labels_clear(&own);
+    if (st != SONDE_OK)
+        sn_py_raise(&err);
     return st == SONDE_OK ? 0 : -1;
+}
+
+/* ------------------------------------------------------------------ a trace while things happen */
+static PyObject *stream_start(PyObject *module, PyObject *args)
+{
+    (void)module;
+    sonde_profiler_options o = SONDE_INIT(sonde_profiler_options);
+    sonde_error err;
+    PyObject *pairs = NULL;
+    labels own;
+    if (!PyArg_ParseTuple(args, "siz|O!", &o.path, &o.level, &o.categories, &PyList_Type, &pairs) ||
+        labels_of(pairs, &own) < 0)
+        return NULL;
+    o.labels = own.list;
+    o.label_count = own.n;
+    sonde_status st;
+    Py_BEGIN_ALLOW_THREADS st = sonde_profiler_start_with(NULL, &o, &err);
+    Py_END_ALLOW_THREADS labels_clear(&own);
+    return done(st, &err);
+}
+
+static PyObject *stream_stop(PyObject *module, PyObject *none)
+{
+    (void)module;
+    (void)none;
+    sonde_error err;
+    sonde_status st;
+    Py_BEGIN_ALLOW_THREADS st = sonde_profiler_stop(NULL, NULL, &err);
+    Py_END_ALLOW_THREADS return done(st, &err);
 }
 
 /* These are a few stores under a lock that nobody holds for long: the interpreter's stays. */
@@ -327,7 +409,9 @@ static PyObject *counters_stop(PyObject *module, PyObject *none)
     return done(sonde_counters_stop(NULL, &err), &err);
 }
 
-static PyMethodDef functions[] = {{"memory_start", memory_start, METH_NOARGS, NULL},
+static PyMethodDef functions[] = {{"stream_start", stream_start, METH_VARARGS, NULL},
+                                  {"stream_stop", stream_stop, METH_NOARGS, NULL},
+                                  {"memory_start", memory_start, METH_NOARGS, NULL},
                                   {"memory_stop", memory_stop, METH_NOARGS, NULL},
                                   {"memory_reset", memory_reset, METH_NOARGS, NULL},
                                   {"memory_max", memory_max, METH_NOARGS, NULL},

@@ -232,6 +232,7 @@ sonde_status sonde_context_create(const sonde_context_options *options, sonde_co
     atomic_init(&c->refs, 1);
     sn_machine_init(&c->machine, &c->core);
     sn_records_init(&c->records, &c->core, &c->machine);
+    c->records.labels = &sn_api_env()->labels;
     sn_allocator_init_system(&c->alloc);
     if (o.alloc) {
         c->user_alloc = o.alloc;

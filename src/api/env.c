@@ -2,7 +2,8 @@
 /* What the environment asks of any program that links the library: SONDE_TIMING prints a table
  * after every run, SONDE_TRACE writes a trace of the whole process (a .pftrace while it runs,
  * others when it ends), SONDE_PROFILE a folder of sheets and traces, SONDE_LEVEL says how much is
- * recorded. Nothing here can fail a program: problems are said on stderr and that is all. */
+ * recorded, SONDE_LABELS what the profiles are called. Nothing here can fail a program: problems
+ * are said on stderr and that is all. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,7 +21,18 @@ static struct {
     pid_t pid;           /* of the process that read the environment: a forked child differs */
     _Atomic int written; /* traces so far: the second context gets a name of its own */
     _Atomic bool warned; /* what is wrong in SONDE_TIMING has been said */
+    sn_allocator alloc;  /* of the labels, which stay */
 } state = {.once = PTHREAD_ONCE_INIT};
+
+/* What comes before a mistake counts. */
+static void read_labels(const char *text)
+{
+    sonde_error err = {.status = SONDE_OK};
+    sn_allocator_init_system(&state.alloc);
+    sn_labels_init(&state.env.labels, &state.alloc);
+    if (text && sn_labels_parse(&state.env.labels, text, &err) != SONDE_OK)
+        fprintf(stderr, "sonde: SONDE_LABELS: %s\n", err.message);
+}
 
 static void read_env(void)
 {
@@ -44,6 +56,7 @@ static void read_env(void)
         else
             state.env.instances = (int)count;
     }
+    read_labels(getenv("SONDE_LABELS"));
     if (level && *level) {
         if (level[0] >= '1' && level[0] <= '3' && !level[1])
             state.env.level = level[0] - '0';
@@ -144,7 +157,7 @@ void sn_api_begin_trace(sonde_context *c)
         if (!env->profile_dir)
             o->since = SN_NO_RECORDS; /* the stream reads them, and nobody after it */
         if (sn_stream_open(&c->env.stream, &c->records, path, c->core.trace->start_ticks, o->level,
-                           0, false, &err)) {
+                           0, false, NULL, &err)) {
             fprintf(stderr, "sonde: SONDE_TRACE: %s\n", err.message);
             c->env.failed = true;
         }

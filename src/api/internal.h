@@ -47,6 +47,7 @@ struct sonde_context {
         bool paused;         /* between pause and resume */
         uint64_t start;      /* ticks */
         uint32_t categories; /* that traces show; 0 = all */
+        sn_labels labels;    /* of its options */
         sn_stream *stream;   /* the trace being written; NULL: none */
     } profiler;
     struct { /* sonde_memory_*: memory_profiler.c */
@@ -236,6 +237,9 @@ sonde_status sn_api_sampling(const sonde_profiler_options *o, sn_observer *obser
 sonde_status sn_api_profile(sonde_context *c, sn_profile *core, sonde_profile **profile,
                             sonde_error *err);
 
+/* The caller's labels, checked and copied. */
+sonde_status sn_api_put_labels(sn_labels *to, const sonde_label *list, size_t n, sonde_error *err);
+
 /* ---- scope.c ---- */
 /* Whether a warm-up record is open on the calling thread. */
 bool sn_api_in_warmup(void);
@@ -249,8 +253,9 @@ typedef struct sn_env {
     const char *trace_path;  /* SONDE_TRACE, or NULL */
     bool trace_streams;      /* it is a .pftrace, written while the program runs */
     const char *profile_dir; /* SONDE_PROFILE: a folder, or NULL */
-    int instances; /* SONDE_INSTANCES: profiles are numbered 0 … instances - 1; 0 = unset */
-    int level;     /* SONDE_LEVEL, 0 = unset */
+    int instances;    /* SONDE_INSTANCES: profiles are numbered 0 … instances - 1; 0 = unset */
+    int level;        /* SONDE_LEVEL, 0 = unset */
+    sn_labels labels; /* SONDE_LABELS */
 } sn_env;
 const sn_env *sn_api_env(void);
 /* Prints the table of one run, begun after `since` ticks, on stderr. `options` NULL: as

@@ -33,6 +33,7 @@ static void forget(sonde_context *c)
 static sonde_status begin_life(sonde_context *c, sonde_error *err)
 {
     (void)err;
+    sn_labels_init(&c->profiler.labels, &c->alloc);
     observe(c);
     sn_records_add(&c->records, &c->profiler.observer);
     return SONDE_OK;
@@ -49,10 +50,22 @@ static void end_life(sonde_context *c)
 {
     (void)sn_stream_close(c->profiler.stream, NULL);
     c->profiler.stream = NULL;
+    sn_labels_free(&c->profiler.labels);
 }
 
 const sn_context_observer sn_profiler_observer = {
     .made = begin_life, .forked = after_fork, .ending = end_life};
+
+/* ------------------------------------------------------------------ labels */
+sonde_status sn_api_put_labels(sn_labels *to, const sonde_label *list, size_t n, sonde_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!list || !list[i].key || !list[i].value)
+            return sn_fail(err, SONDE_INVALID_ARGUMENT, "label %zu has no key or no value", i);
+        SN_TRY(sn_labels_put(to, list[i].key, list[i].value, err));
+    }
+    return SONDE_OK;
+}
 
 /* ------------------------------------------------------------------ start, stop */
 static sonde_status start(sonde_context *context, const sonde_profiler_options *o, sonde_error *err)
@@ -78,9 +91,11 @@ static sonde_status start(sonde_context *context, const sonde_profiler_options *
         forget(c);
         if (sampling.sample_every)
             sn_api_watch_clock(c);
-        if (path)
+        sn_labels_free(&c->profiler.labels);
+        st = sn_api_put_labels(&c->profiler.labels, o->labels, o->label_count, err);
+        if (st == SONDE_OK && path)
             st = sn_stream_open(&c->profiler.stream, &c->records, path, sn_ticks(), level,
-                                categories, sampling.sample_every != 0, err);
+                                categories, sampling.sample_every != 0, &c->profiler.labels, err);
     }
     if (st == SONDE_OK) {
         *(path ? &c->profiler.streamed : &c->profiler.level) = level;
@@ -136,26 +151,51 @@ sonde_status sn_api_profile(sonde_context *c, sn_profile *core, sonde_profile **
     return SONDE_OK;
 }
 
-/* With the lock held. The reader wants what the profiler wanted: with level 0 it asks for no more
- * records, but says whether these were sampled. */
-static void begin_reading(sonde_context *c, sn_observer *reader)
+/* What is asked of a profile when it is made; taken with the lock held, freed without. The reader
+ * wants what the profiler wanted: with level 0 it asks for no more records, but says whether these
+ * were sampled. */
+typedef struct wanted {
+    int level;
+    uint32_t categories;
+    sn_labels labels;
+    sn_observer reader;
+} wanted;
+
+static sonde_status want(sonde_context *c, int level, wanted *w, sonde_error *err)
 {
-    sn_records_read_begin(&c->records, reader, c->profiler.start);
-    reader->sample_every = c->profiler.observer.sample_every;
+    w->level = level;
+    w->categories = c->profiler.categories;
+    sn_labels_init(&w->labels, &c->alloc);
+    const sonde_status st = sn_labels_put_all(&w->labels, &c->profiler.labels, err);
+    if (st == SONDE_OK) {
+        sn_records_read_begin(&c->records, &w->reader, c->profiler.start);
+        w->reader.sample_every = c->profiler.observer.sample_every;
+    } else {
+        sn_labels_free(&w->labels);
+    }
+    return st;
 }
 
 /* A public profile of what the reader wants, who is done then. */
-static sonde_status make_profile(sonde_context *c, sn_observer *reader, int level,
-                                 uint32_t categories, sonde_profile **profile, sonde_error *err)
+static sonde_status make_profile(sonde_context *c, wanted *w, sonde_profile **profile,
+                                 sonde_error *err)
 {
     sn_profile *core = NULL;
-    const sn_records_request request = {
-        .since = reader->since, .level = level, .sampled = reader->sample_every != 0};
-    const sonde_status st = sn_records_profile_of(&c->records, &request, &core, err);
-    sn_records_read_end(&c->records, reader);
-    SN_TRY(st);
-    core->categories = categories;
-    return sn_api_profile(c, core, profile, err);
+    const sn_records_request request = {.since = w->reader.since,
+                                        .level = w->level,
+                                        .sampled = w->reader.sample_every != 0};
+    sonde_status st = sn_records_profile_of(&c->records, &request, &core, err);
+    sn_records_read_end(&c->records, &w->reader);
+    if (st == SONDE_OK) {
+        core->categories = w->categories;
+        st = sn_labels_put_all(&core->labels, &w->labels, err);
+    }
+    if (st == SONDE_OK)
+        st = sn_api_profile(c, core, profile, err);
+    else
+        sn_profile_free(core);
+    sn_labels_free(&w->labels);
+    return st;
 }
 
 sonde_status sonde_profiler_stop(sonde_context *context, sonde_profile **profile, sonde_error *err)
@@ -166,27 +206,26 @@ sonde_status sonde_profiler_stop(sonde_context *context, sonde_profile **profile
     SN_TRY(sn_api_context(context, &c, err));
     pthread_mutex_lock(&c->records.lock);
     const int level = c->profiler.level;
-    const uint32_t categories = c->profiler.categories;
     sn_stream *stream = c->profiler.stream;
-    sn_observer reader;
+    wanted w;
     sonde_status st = SONDE_OK;
     if (!level && !stream)
         st = sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler of this context is not running");
     else if (stream && profile)
         st = sn_fail(err, SONDE_INVALID_ARGUMENT,
                      "the records were written to a file, so there is no profile in memory");
+    else if (profile)
+        st = want(c, level, &w, err);
     if (st == SONDE_OK) {
         c->profiler.level = c->profiler.streamed = 0;
         c->profiler.kept = profile ? 0 : level;
         c->profiler.stream = NULL;
         c->profiler.paused = false;
-        if (profile)
-            begin_reading(c, &reader);
         (void)set_level(c, NULL); /* it can only fall */
     }
     pthread_mutex_unlock(&c->records.lock);
     if (st == SONDE_OK && profile)
-        st = make_profile(c, &reader, level, categories, profile, err);
+        st = make_profile(c, &w, profile, err);
     else if (st == SONDE_OK && stream)
         st = sn_stream_close(stream, err);
     sonde_context_release(c);
@@ -231,14 +270,13 @@ sonde_status sonde_profiler_get(sonde_context *context, sonde_profile **profile,
     SN_TRY(sn_api_context(context, &c, err));
     pthread_mutex_lock(&c->records.lock);
     const int level = c->profiler.level ? c->profiler.level : c->profiler.kept;
-    const uint32_t categories = c->profiler.categories;
-    sn_observer reader;
-    if (level)
-        begin_reading(c, &reader);
-    pthread_mutex_unlock(&c->records.lock);
-    const sonde_status st =
-        level ? make_profile(c, &reader, level, categories, profile, err)
+    wanted w;
+    sonde_status st =
+        level ? want(c, level, &w, err)
               : sn_fail(err, SONDE_INVALID_ARGUMENT, "nothing was recorded in this context");
+    pthread_mutex_unlock(&c->records.lock);
+    if (st == SONDE_OK)
+        st = make_profile(c, &w, profile, err);
     sonde_context_release(c);
     return st;
 }

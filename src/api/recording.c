@@ -11,6 +11,7 @@ struct sonde_recording {
     int level;
     bool paused;
     uint32_t categories;
+    sn_labels labels;
     SN_VEC(sn_time_window) windows; /* in order; the last is open while it is not paused */
 };
 
@@ -94,6 +95,7 @@ sonde_status sonde_recording_start(sonde_context *context, const sonde_profiler_
     }
     r->context = c;
     r->observer = observer;
+    sn_labels_init(&r->labels, &c->alloc);
     r->level = o.level;
     r->categories = categories;
     r->paused = true;
@@ -103,8 +105,10 @@ sonde_status sonde_recording_start(sonde_context *context, const sonde_profiler_
     sn_records_forget(&c->records); /* nobody wants what is older */
     observe(r);
     sn_records_add(&c->records, &r->observer);
-    const sonde_status st = open_window(r, err);
+    sonde_status st = open_window(r, err);
     pthread_mutex_unlock(&c->records.lock);
+    if (st == SONDE_OK)
+        st = sn_api_put_labels(&r->labels, o.labels, o.label_count, err);
     if (st != SONDE_OK) {
         sonde_recording_release(r);
         return st;
@@ -191,11 +195,16 @@ sonde_status sonde_recording_get(sonde_recording *r, sonde_profile **profile, so
                                         .windows = windows,
                                         .n_windows = n,
                                         .sampled = sampled};
-    const sonde_status st = sn_records_profile_of(&c->records, &request, &core, err);
+    sonde_status st = sn_records_profile_of(&c->records, &request, &core, err);
     sn_records_read_end(&c->records, &reader);
     sn_free(&c->alloc, windows, bytes);
     SN_TRY(st);
     core->categories = r->categories;
+    st = sn_labels_put_all(&core->labels, &r->labels, err);
+    if (st != SONDE_OK) {
+        sn_profile_free(core);
+        return st;
+    }
     return sn_api_profile(c, core, profile, err);
 }
 
@@ -210,6 +219,7 @@ void sonde_recording_release(sonde_recording *r)
     sn_records_forget(&c->records);
     pthread_mutex_unlock(&c->records.lock);
     sn_vec_free(&r->windows, &c->alloc);
+    sn_labels_free(&r->labels);
     sn_free(&c->alloc, r, sizeof *r);
     sonde_context_release(c);
 }

@@ -91,6 +91,24 @@ sonde_status sonde_profile_summary_get(const sonde_profile *profile, sonde_profi
     return SONDE_OK;
 }
 
+size_t sonde_profile_label_count(const sonde_profile *profile)
+{
+    return profile ? profile->core->labels.list.n : 0;
+}
+
+sonde_status sonde_profile_label_get(const sonde_profile *profile, size_t index, sonde_label *label,
+                                     sonde_error *err)
+{
+    SN_REQUIRE(profile, err);
+    SN_REQUIRE(label, err);
+    if (index >= profile->core->labels.list.n)
+        return sn_fail(err, SONDE_NOT_FOUND, "the profile has %zu labels, no label %zu",
+                       profile->core->labels.list.n, index);
+    const sn_label *own = &profile->core->labels.list.data[index];
+    *label = (sonde_label){.key = own->key, .value = own->value};
+    return SONDE_OK;
+}
+
 const char *sonde_verdict_text(sonde_verdict verdict)
 {
     return sn_verdict_name((sn_verdict)verdict);

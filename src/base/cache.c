@@ -7,7 +7,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/map.h"
@@ -82,6 +84,28 @@ void sn_cache_close(sn_cache *c)
 {
     close(c->fd);
     c->fd = -1;
+}
+
+/* A lock without a deadline could wait for ever: a child that was forked while its parent had the
+ * lock keeps it when the parent is killed. */
+bool sn_cache_lock(const sn_cache *c, uint32_t most_ms)
+{
+    enum { STEP_MS = 5 };
+    const struct timespec step = {.tv_nsec = STEP_MS * 1000000};
+    if (faccessat(c->fd, ".", W_OK, AT_EACCESS) != 0)
+        return false;
+    for (uint32_t waited_ms = 0;; waited_ms += STEP_MS) {
+        if (flock(c->fd, LOCK_EX | LOCK_NB) == 0)
+            return true;
+        if ((errno != EWOULDBLOCK && errno != EINTR) || waited_ms >= most_ms)
+            return false;
+        (void)nanosleep(&step, NULL);
+    }
+}
+
+void sn_cache_unlock(const sn_cache *c)
+{
+    (void)flock(c->fd, LOCK_UN);
 }
 
 /* ------------------------------------------------------------------ files */

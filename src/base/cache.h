@@ -23,6 +23,13 @@ size_t sn_cache_user_folder(char *path, size_t bytes);
 sonde_status sn_cache_open(sn_cache *c, const char *path, bool make, sonde_error *err);
 void sn_cache_close(sn_cache *c);
 
+/* Waits at most so long until no other process, and no other opening of this one, has the folder
+ * locked, so that several that miss the same file make it once. The lock ends with the process that
+ * has it. False: not locked, because it took too long, because nothing can be written there anyway,
+ * or because the file system has no locks; go on without. Unlock only what was locked. */
+bool sn_cache_lock(const sn_cache *c, uint32_t most_ms);
+void sn_cache_unlock(const sn_cache *c);
+
 /* A regular file of at most `most` bytes. SONDE_NOT_FOUND: there is none. SONDE_IO: it cannot be
  * read or is refused. */
 sonde_status sn_cache_read(const sn_cache *c, const char *name, size_t most, bool map,

@@ -55,6 +55,19 @@ static void put_start(sn_writer *w, bool *first, uint64_t start_wall_ns)
     fact_text(w, first, "start_time_ns", text);
 }
 
+/* The other clock at the same moment. */
+static void put_mono(sn_writer *w, bool *first, const sn_profile *p)
+{
+    char text[32];
+    if (!*p->boot)
+        return;
+    fact_text(w, first, "boot", p->boot);
+    snprintf(text, sizeof text, "%" PRIu64, p->start_mono_ns);
+    fact_text(w, first, "start_mono_ns", text);
+    if (p->wall_error_ns)
+        fact_u64(w, first, "wall_error_ns", p->wall_error_ns);
+}
+
 static void put_machine(sn_writer *w, bool *first, const sn_profile *p)
 {
     fact_text(w, first, "cpu", p->cpu_model);
@@ -206,6 +219,8 @@ void sn_chrome_facts(sn_writer *w, const sn_profile *p, const sn_prof_summary *s
     fact_i64(w, &first, "pid", p->pid);
     put_machine(w, &first, p);
     put_start(w, &first, p->start_wall_ns);
+    put_mono(w, &first, p);
+    sn_put_labels(w, &first, &p->labels);
     fact_u64(w, &first, "iterations", s->iterations);
     fact_u64(w, &first, "warmups", s->warmups);
     fact_number(w, &first, "profiler_ns_per_record", p->record_ns);

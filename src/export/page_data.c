@@ -256,6 +256,7 @@ static sonde_status put_json(sn_writer *w, const sn_profile *p, const sn_export_
     sn_put_i64(w, p->pid);
     sn_put_key(w, &first, "start_unix_ms");
     sn_put_fixed(w, (double)p->start_wall_ns / 1e6, 3);
+    sn_put_labels(w, &first, &p->labels);
     sn_put_key_number(w, &first, "record_ns", p->record_ns);
     key_u64(w, &first, "dropped", p->dropped);
     sn_put_key_text(w, &first, "note", p->note);

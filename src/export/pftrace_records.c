@@ -76,6 +76,16 @@ static void put_peaks(sn_proto *p, const sn_profile *f)
     }
 }
 
+static void put_labels(sn_proto *p, const sn_labels *labels)
+{
+    for (size_t i = 0; i < labels->list.n; i++) {
+        size_t mark = sn_proto_begin(p, SN_PF_FACTS_LABEL);
+        put_text(p, SN_PF_LABEL_KEY, labels->list.data[i].key);
+        put_text(p, SN_PF_LABEL_VALUE, labels->list.data[i].value);
+        sn_proto_end(p, mark);
+    }
+}
+
 void sn_pf_record_facts(sn_proto *p, const sn_profile *f)
 {
     marks m = begin(p, SN_PF_RECORD_FACTS);
@@ -104,6 +114,10 @@ void sn_pf_record_facts(sn_proto *p, const sn_profile *f)
     put_number(p, SN_PF_FACTS_CATEGORIES, f->categories);
     put_text(p, SN_PF_FACTS_PRECISION, f->precision);
     put_peaks(p, f);
+    put_labels(p, &f->labels);
+    put_number(p, SN_PF_FACTS_START_MONO_NS, f->start_mono_ns);
+    put_text(p, SN_PF_FACTS_BOOT, f->boot);
+    put_number(p, SN_PF_FACTS_WALL_ERROR_NS, f->wall_error_ns);
     end(p, m);
 }
 

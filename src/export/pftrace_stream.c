@@ -21,6 +21,7 @@ enum {
     NOTE_UINT = 3,
     NOTE_DOUBLE = 5,
     NOTE_STRING = 6,
+    NOTE_NAME = 10,
     NOTE_ARRAY = 12,
     NOTE_STRING_ID = 17
 };
@@ -115,6 +116,19 @@ static void first_packet(sn_pftrace *t, const sn_profile *facts)
     sn_pf_packet_end(t, packet);
 }
 
+/* Named by the user: not among the names that have numbers. */
+static void note_labels(sn_pftrace *t, const sn_labels *labels)
+{
+    for (size_t i = 0; i < labels->list.n; i++) {
+        const char *name = sn_arena_printf(&t->arena, "label.%s", labels->list.data[i].key);
+        size_t mark = sn_proto_begin(&t->out, SN_PF_EVENT_ANNOTATIONS);
+        sn_proto_text(&t->out, NOTE_NAME, name);
+        sn_proto_text(&t->out, NOTE_STRING, labels->list.data[i].value);
+        sn_proto_end(&t->out, mark);
+        t->failed |= !name;
+    }
+}
+
 /* The facts where a person finds them, on the process, and for readers. */
 static void show_facts(sn_pftrace *t, const sn_profile *f)
 {
@@ -135,6 +149,7 @@ static void show_facts(sn_pftrace *t, const sn_profile *f)
         note_text(p, SN_PF_NOTE_precision, f->precision);
     note_number(p, SN_PF_NOTE_level, (uint64_t)f->level);
     note_number(p, SN_PF_NOTE_start_time_ns, f->start_wall_ns);
+    note_labels(t, &f->labels);
     if (!isnan(f->record_ns)) {
         size_t mark = begin_note(p, SN_PF_NOTE_profiler_ns_per_record);
         sn_proto_double(p, NOTE_DOUBLE, f->record_ns);

@@ -153,6 +153,7 @@ static sonde_status write_summary(const sn_profile *p, sn_sink *sink, sonde_erro
     sn_put_key_text(&w, &first, "schema", "sonde.summary/1");
     sn_put_key_text(&w, &first, "version", p->version);
     sn_put_key_text(&w, &first, "model", p->model_name);
+    sn_put_labels(&w, &first, &p->labels);
     sn_put_key(&w, &first, "machine");
     put_machine(&w, p);
     sn_put_key_number(&w, &first, "iterations", (double)s.iterations);

@@ -206,6 +206,19 @@ void sn_put_key_number(sn_writer *w, bool *first, const char *key, double value)
     sn_put_number(w, value);
 }
 
+void sn_put_labels(sn_writer *w, bool *first, const sn_labels *labels)
+{
+    sn_put_key(w, first, "labels");
+    sn_put(w, "{");
+    for (size_t i = 0; i < labels->list.n; i++) {
+        sn_put(w, i ? "," : "");
+        sn_put_json(w, labels->list.data[i].key);
+        sn_put(w, ":");
+        sn_put_json(w, labels->list.data[i].value);
+    }
+    sn_put(w, "}");
+}
+
 size_t sn_put_char(sn_writer *w, const char *s)
 {
     uint32_t code = 0;

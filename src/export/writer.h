@@ -40,6 +40,8 @@ void sn_put_key(sn_writer *w, bool *first, const char *key);
 /* The same with a text or a number behind it. */
 void sn_put_key_text(sn_writer *w, bool *first, const char *key, const char *value);
 void sn_put_key_number(sn_writer *w, bool *first, const char *key, double value);
+/* "labels":{"host":"a","worker":"1"} */
+void sn_put_labels(sn_writer *w, bool *first, const sn_labels *labels);
 
 /* A field of a CSV file (csv_field.c). Bytes that are not UTF-8 become U+FFFD. The first is text
  * that no spreadsheet takes for a formula; the second may be one unless `harmless`. */

@@ -38,6 +38,7 @@ typedef struct packer {
     size_t scratch_bytes;
     sn_cache cache; /* open when `cached` */
     bool cached;
+    bool locked; /* the cache: others wait for what is packed here */
     sn_weights_key key;
     size_t head_bytes; /* before the store: the head of the cache's file */
     sonde_error *err;
@@ -498,10 +499,25 @@ static void make_cache_key(packer *k)
     }
 }
 
+static bool look_on_disk(packer *k, sn_pool *pool, bool say)
+{
+    sonde_error err = {.status = SONDE_OK};
+    const sonde_status st = sn_weights_cache_find(&k->cache, &k->key, k->store_bytes, pool,
+                                                  k->root->ctx->alloc, &k->root->packed, &err);
+    if (say && st && st != SONDE_NOT_FOUND)
+        sn_log_write(&k->root->ctx->log, SN_LOG_WARN,
+                     "the cache of packed weights is not used, weights are packed again: %s",
+                     err.message);
+    return st == SONDE_OK;
+}
+
 /* The store from disk; false: it has to be packed. A folder or a file that is refused costs a
- * warning; what is wrong with a file only is replaced by what is packed now. */
+ * warning; what is wrong with a file only is replaced by what is packed now. Of several processes
+ * that miss a file at the same time one packs and the others wait for it: otherwise each would have
+ * a store of its own in memory. */
 static bool find_packed(packer *k, const char *cache_dir, sn_pool *pool)
 {
+    enum { MOST_WAIT_MS = 60000 };
     const sn_log *log = &k->root->ctx->log;
     sonde_error err = {.status = SONDE_OK};
     if (!cache_dir)
@@ -513,23 +529,32 @@ static bool find_packed(packer *k, const char *cache_dir, sn_pool *pool)
     k->cached = true;
     make_cache_key(k);
     k->head_bytes = SN_WEIGHTS_HEAD_BYTES;
-    const sonde_status st = sn_weights_cache_find(&k->cache, &k->key, k->store_bytes, pool,
-                                                  k->root->ctx->alloc, &k->root->packed, &err);
-    if (st && st != SONDE_NOT_FOUND)
-        sn_log_write(log, SN_LOG_WARN,
-                     "the cache of packed weights is not used, weights are packed again: %s",
-                     err.message);
-    return st == SONDE_OK;
+    if (look_on_disk(k, pool, true))
+        return true;
+    k->locked = sn_cache_lock(&k->cache, MOST_WAIT_MS);
+    return k->locked && look_on_disk(k, pool, false);
 }
 
-/* A cache that cannot be written is no reason not to run. */
+/* Writes the store and takes the file in its place, which other processes share. A cache that cannot
+ * be written, or not be read back, is no reason not to run. */
 static void keep_packed(packer *k, sn_pool *pool)
 {
     sonde_error err;
-    if (k->cached &&
-        sn_weights_cache_save(&k->cache, &k->key, k->root->packed, k->store_bytes, pool, &err))
+    sn_buffer *own = k->root->packed;
+    if (!k->cached)
+        return;
+    if (sn_weights_cache_save(&k->cache, &k->key, own, k->store_bytes, pool, &err)) {
         sn_log_write(&k->root->ctx->log, SN_LOG_WARN, "packed weights are not cached: %s",
                      err.message);
+        return;
+    }
+    if (!look_on_disk(k, pool, true)) {
+        k->root->packed = own;
+        return;
+    }
+    sn_buffer_unref(own);
+    for (size_t i = 0; i < k->jobs.n; i++)
+        set_slot(k, k->jobs.data[i]);
 }
 
 /* ------------------------------------------------------------------ what is not needed any more */
@@ -605,6 +630,8 @@ sonde_status sn_program_pack(sn_program *root, sn_program *p, sn_pool *pool, con
     sn_vec_free(&k.jobs, root->ctx->alloc);
     sn_map_free(&k.seen);
     sn_map_free(&k.looked);
+    if (k.locked)
+        sn_cache_unlock(&k.cache);
     if (k.cached)
         sn_cache_close(&k.cache);
     return st;

@@ -22,16 +22,17 @@ static sonde_status check_facts(const sn_profile *p, sonde_error *err)
 {
     const sn_prof_memory *m = &p->memory;
     const sn_prof_usage *u = &p->usage;
-    const uint64_t counts[] = {m->mapped,      m->constants,    m->packed,       m->arenas,
-                               m->workspaces,  m->outputs,      m->held,         m->held_peak,
-                               m->rss,         m->rss_peak,     m->rss_anon,     m->rss_file,
-                               u->cpu_ns,      u->minor_faults, u->major_faults, u->voluntary,
-                               u->involuntary, p->dropped,      p->start_wall_ns};
+    const uint64_t counts[] = {m->mapped,       m->constants,    m->packed,        m->arenas,
+                               m->workspaces,   m->outputs,      m->held,          m->held_peak,
+                               m->rss,          m->rss_peak,     m->rss_anon,      m->rss_file,
+                               u->cpu_ns,       u->minor_faults, u->major_faults,  u->voluntary,
+                               u->involuntary,  p->dropped,      p->start_wall_ns, p->start_mono_ns,
+                               p->wall_error_ns};
     const double rates[] = {p->peak_gbps,      p->caches[0].bytes,
                             p->caches[0].gbps, p->caches[1].bytes,
                             p->caches[1].gbps, isnan(p->record_ns) ? 0 : p->record_ns};
     if (!p->model_name || !p->version || !p->cpu_model || !p->cpu_level || !p->precision ||
-        !p->counters_note || !p->note)
+        !p->counters_note || !p->note || !p->boot)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "a string in the header data is missing");
     if (p->cores < 0 || p->threads < 0 || p->level < 0 || p->instance < 0 || p->pid < 0)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "a number in the header data is negative");

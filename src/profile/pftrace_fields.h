@@ -70,8 +70,13 @@ enum {
     SN_PF_FACTS_COUNTERS_NOTE = 22,
     SN_PF_FACTS_CATEGORIES = 23, /* a set of sn_prof_cat: the spans of others were left out */
     SN_PF_FACTS_PRECISION = 24,
-    SN_PF_FACTS_PEAK = 25 /* of other arithmetic than f32, one each */
+    SN_PF_FACTS_PEAK = 25,          /* of other arithmetic than f32, one each */
+    SN_PF_FACTS_LABEL = 26,         /* one each */
+    SN_PF_FACTS_START_MONO_NS = 27, /* the monotonic clock at ns 0, and whose clock it is: */
+    SN_PF_FACTS_BOOT = 28,
+    SN_PF_FACTS_WALL_ERROR_NS = 29
 };
+enum { SN_PF_LABEL_KEY = 1, SN_PF_LABEL_VALUE = 2 };
 enum { SN_PF_PEAK_ARITHMETIC = 1, SN_PF_PEAK_GOPS = 2 };
 enum { SN_PF_FORMAT = 1 };
 

@@ -14,7 +14,8 @@ sonde_status sn_profile_new(sn_profile **out, sn_allocator *alloc, sonde_error *
     p->alloc = alloc;
     sn_arena_init(&p->arena, alloc);
     p->model_name = p->version = p->cpu_model = p->cpu_level = p->precision = "";
-    p->note = p->counters_note = "";
+    p->note = p->counters_note = p->boot = "";
+    sn_labels_init(&p->labels, alloc);
     *out = p;
     return SONDE_OK;
 }
@@ -29,6 +30,7 @@ void sn_profile_free(sn_profile *p)
     sn_vec_free(&p->threads_seen, alloc);
     sn_vec_free(&p->counters, alloc);
     sn_vec_free(&p->lives, alloc);
+    sn_labels_free(&p->labels);
     sn_arena_free(&p->arena);
     sn_free(alloc, p, sizeof *p);
 }

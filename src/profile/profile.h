@@ -21,6 +21,7 @@
 #include "base/arena.h"
 #include "base/arithmetic.h"
 #include "base/vec.h"
+#include "profile/labels.h"
 
 #define SN_PROF_MAX_NS    (UINT64_C(1) << 60) /* 36 years */
 #define SN_PROF_MAX_COUNT (UINT64_C(1) << 62)
@@ -215,11 +216,18 @@ typedef struct sn_profile {
     int cores, threads, level;
     int64_t pid;
     uint64_t start_wall_ns; /* epoch time of ns 0 */
-    double record_ns;       /* cost of recording one step; NaN: not known (another program's
-                               profile) */
-    uint64_t dropped;       /* records lost to overflow */
-    int instance;           /* of several processes that run side by side, from 0 */
-    uint32_t categories;    /* a set: spans its traces show. Figures are made of all spans */
+    /* The same moment by the monotonic clock, and since when that counts: profiles of one boot have
+     * one clock, whatever was done to the wall clock. "" when not known. */
+    uint64_t start_mono_ns;
+    const char *boot;
+    uint64_t wall_error_ns; /* by which the wall clock may be wrong, as the system says; 0: it does
+                               not know */
+    sn_labels labels;
+    double record_ns;    /* cost of recording one step; NaN: not known (another program's
+                            profile) */
+    uint64_t dropped;    /* records lost to overflow */
+    int instance;        /* of several processes that run side by side, from 0 */
+    uint32_t categories; /* a set: spans its traces show. Figures are made of all spans */
     double peak_gops[SN_ARITH_COUNT]; /* by arithmetic, of that many threads on this machine; 0 =
                                          not measured */
     double peak_gbps;                 /* of memory */

@@ -30,6 +30,8 @@ static void bound_facts(sn_profile *p)
 #undef X
     p->dropped = at_most(p->dropped, SN_PROF_MAX_COUNT);
     p->start_wall_ns = at_most(p->start_wall_ns, SN_PROF_MAX_COUNT);
+    p->start_mono_ns = at_most(p->start_mono_ns, SN_PROF_MAX_COUNT);
+    p->wall_error_ns = at_most(p->wall_error_ns, SN_PROF_MAX_COUNT);
     p->pid = p->pid > 0 ? p->pid : 0;
     p->record_ns = isnan(p->record_ns) ? p->record_ns : count(p->record_ns);
     for (int a = 0; a < SN_ARITH_COUNT; a++)

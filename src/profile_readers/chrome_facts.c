@@ -15,6 +15,14 @@ static uint64_t whole(sn_json *j)
     return v;
 }
 
+/* "1700000000000000000" */
+static uint64_t whole_text(sn_json_text text)
+{
+    sn_json n;
+    sn_json_init(&n, text.data, text.n, NULL);
+    return whole(&n);
+}
+
 static int small(sn_json *j)
 {
     uint64_t v = whole(j);
@@ -129,11 +137,12 @@ static void take_fact_text(sn_build *b, sn_json_text key, sn_json *j)
         p->precision = sn_build_text(b, text);
     else if (sn_json_is(key, "counters_note"))
         p->counters_note = sn_build_text(b, text);
-    else if (sn_json_is(key, "start_time_ns")) {
-        sn_json n;
-        sn_json_init(&n, text.data, text.n, NULL);
-        p->start_wall_ns = whole(&n);
-    }
+    else if (sn_json_is(key, "boot"))
+        p->boot = sn_build_text(b, text);
+    else if (sn_json_is(key, "start_time_ns"))
+        p->start_wall_ns = whole_text(text);
+    else if (sn_json_is(key, "start_mono_ns"))
+        p->start_mono_ns = whole_text(text);
 }
 
 static void take_fact_number(sn_build *b, sn_json_text key, sn_json *j)
@@ -147,6 +156,8 @@ static void take_fact_number(sn_build *b, sn_json_text key, sn_json *j)
         p->level = small(j);
     else if (sn_json_is(key, "dropped"))
         p->dropped = whole(j);
+    else if (sn_json_is(key, "wall_error_ns"))
+        p->wall_error_ns = whole(j);
     else if (sn_json_is(key, "instance"))
         p->instance = small(j);
     else if (sn_json_is(key, "pid"))
@@ -313,6 +324,20 @@ static void take_array(sn_build *b, sn_json_text key, sn_json *j)
         sn_json_skip(j);
 }
 
+/* {"host": "a"}; what is no label is left out. */
+static void take_labels(sn_build *b, sn_json *j)
+{
+    sn_json_text key, value;
+    for (sn_json_object(j); sn_json_member(j, &key);) {
+        const char *name = sn_build_text(b, key);
+        if (sn_json_peek(j) != SN_JSON_STRING)
+            sn_json_skip(j);
+        else if (sn_json_string(j, &value))
+            b->failed |= sn_labels_put(&b->p->labels, name, sn_build_text(b, value), NULL) ==
+                         SONDE_OUT_OF_MEMORY;
+    }
+}
+
 static void take_object(sn_build *b, sn_json_text key, sn_json *j)
 {
     if (sn_json_is(key, "memory"))
@@ -321,6 +346,8 @@ static void take_object(sn_build *b, sn_json_text key, sn_json *j)
         take_usage(&b->p->usage, j);
     else if (sn_json_is(key, "peaks"))
         take_peaks(b->p, j);
+    else if (sn_json_is(key, "labels"))
+        take_labels(b, j);
     else
         sn_json_skip(j);
 }

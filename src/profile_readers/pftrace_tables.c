@@ -52,6 +52,20 @@ static void read_peak(sn_wire w, sn_profile *p)
         p->peak_gops[a] = gops;
 }
 
+/* What is no label, such as one of a later version that allows more, is left out. */
+static void read_label(sn_pf_reader *r, sn_wire w)
+{
+    const char *key = "", *value = "";
+    sn_field f;
+    while (sn_wire_next(&w, &f) == SN_WIRE_FIELD) {
+        if (f.tag == SN_LEN(SN_PF_LABEL_KEY))
+            key = sn_pf_text(r, &f);
+        else if (f.tag == SN_LEN(SN_PF_LABEL_VALUE))
+            value = sn_pf_text(r, &f);
+    }
+    r->b.failed |= sn_labels_put(&r->p->labels, key, value, NULL) == SONDE_OUT_OF_MEMORY;
+}
+
 sonde_status sn_pf_read_facts(sn_pf_reader *r, sn_wire w, sonde_error *err)
 {
     sn_profile *p = r->p;
@@ -97,6 +111,18 @@ sonde_status sn_pf_read_facts(sn_pf_reader *r, sn_wire w, sonde_error *err)
             break;
         case SN_INT(SN_PF_FACTS_START_WALL_NS):
             p->start_wall_ns = f.num;
+            break;
+        case SN_LEN(SN_PF_FACTS_LABEL):
+            read_label(r, f.body);
+            break;
+        case SN_INT(SN_PF_FACTS_START_MONO_NS):
+            p->start_mono_ns = f.num;
+            break;
+        case SN_LEN(SN_PF_FACTS_BOOT):
+            p->boot = sn_pf_text(r, &f);
+            break;
+        case SN_INT(SN_PF_FACTS_WALL_ERROR_NS):
+            p->wall_error_ns = f.num;
             break;
         case SN_F64(SN_PF_FACTS_RECORD_NS):
             p->record_ns = sn_pf_real(f.num);

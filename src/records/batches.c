@@ -14,8 +14,7 @@ sonde_status sn_builder_init(sn_profile_builder *b, sn_records *r, uint64_t sinc
     b->texts = &b->batch;
     sn_clock_calibrate(&b->clock);
     b->base_ns = sn_clock_ns(&b->clock, since);
-    sn_builder_describe(b, level);
-    return SONDE_OK;
+    return sn_builder_describe(b, level, err);
 }
 
 /* Whether an event must wait for the end of its run. A slice does not know its run: it waits until

@@ -235,7 +235,7 @@ void sn_builder_number_runs(sn_profile_builder *b)
     }
 }
 
-void sn_builder_describe(sn_profile_builder *b, int level)
+sonde_status sn_builder_describe(sn_profile_builder *b, int level, sonde_error *err)
 {
     sn_profile *p = b->p;
     const sn_context *ctx = b->r->ctx;
@@ -250,8 +250,7 @@ void sn_builder_describe(sn_profile_builder *b, int level)
     p->record_ns = ctx->trace->record_ns;
     sn_machine_describe_peaks(b->r->machine, ctx->threads, p);
     sn_machine_describe_counters(b->r->machine, p);
-    const uint64_t now = sn_now_ns();
-    p->start_wall_ns = sn_wall_ns() - (now > b->base_ns ? now - b->base_ns : 0);
+    return sn_builder_describe_origin(b, err);
 }
 
 void sn_builder_free_tables(sn_profile_builder *b)

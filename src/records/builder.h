@@ -90,8 +90,13 @@ const sn_table_row *sn_builder_table(const sn_profile_builder *b, uint32_t id); 
 /* Top-level runs by start: from 1 over all, from 0 over measured ones and over warm-ups. */
 void sn_builder_number_runs(sn_profile_builder *b);
 uint64_t sn_builder_ns(const sn_profile_builder *b, uint64_t ticks); /* since the profile's begin */
-void sn_builder_describe(sn_profile_builder *b, int level);          /* machine and process */
+/* Machine, process, labels and clocks. */
+sonde_status sn_builder_describe(sn_profile_builder *b, int level, sonde_error *err);
 void sn_builder_free_tables(sn_profile_builder *b);
+
+/* ---- origin.c ---- */
+/* Labels, and the clocks at b->base_ns. */
+sonde_status sn_builder_describe_origin(sn_profile_builder *b, sonde_error *err);
 
 /* ---- spans.c ---- */
 /* b->events ► spans and counters of the profile. `until`: as of sn_builder_live. */

@@ -50,6 +50,7 @@ typedef struct sn_records {
     sn_observer *observers;
     sn_stream *streams; /* traces being written, also those that are being closed */
     sn_known_model *models;
+    const sn_labels *labels; /* of every profile; NULL: none. Set once, before anything records */
     uint64_t fork_ticks; /* when this process was forked off; what came before is the parent's */
     sn_sampler sampler;  /* of all observers that want one run of many */
 } sn_records;

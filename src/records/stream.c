@@ -34,6 +34,8 @@ struct sn_stream {
     sn_file_writer file;
     SN_VEC(position) positions;
     size_t threads_told, steps_told, lives_told;
+    const char *model_told; /* in the builder's arena; NULL: nothing yet */
+    uint64_t dropped_told;
     pthread_t thread;
     _Atomic bool stop;
     pid_t pid;       /* that has the thread */
@@ -109,10 +111,21 @@ static uint64_t arrows_of(const sn_stream *s, const sn_prof_span *span)
     return all & ~((uint64_t)1 << span->thread);
 }
 
+/* Which models ran is not known before they did, and nobody knows when the process ends. */
+static bool tell_facts(sn_stream *s)
+{
+    const sn_profile *p = s->builder.p;
+    if (p->model_name == s->model_told && p->dropped == s->dropped_told)
+        return true;
+    s->model_told = p->model_name;
+    s->dropped_told = p->dropped;
+    return sn_pftrace_facts(s->trace, p);
+}
+
 static bool write_batch(sn_stream *s)
 {
     const sn_profile *p = s->builder.p;
-    bool fine = true;
+    bool fine = tell_facts(s);
     for (; s->threads_told < p->threads_seen.n && fine; s->threads_told++)
         fine = sn_pftrace_thread(s->trace, &p->threads_seen.data[s->threads_told]);
     for (; s->steps_told < p->steps.n && fine; s->steps_told++)
@@ -185,7 +198,8 @@ static void free_stream(sn_stream *s)
 }
 
 sonde_status sn_stream_open(sn_stream **stream, sn_records *r, const char *path, uint64_t since,
-                            int level, uint32_t categories, bool sampled, sonde_error *err)
+                            int level, uint32_t categories, bool sampled, const sn_labels *labels,
+                            sonde_error *err)
 {
     *stream = NULL;
     sn_stream *s = sn_alloc_zero(r->ctx->alloc, sizeof *s);
@@ -200,11 +214,14 @@ sonde_status sn_stream_open(sn_stream **stream, sn_records *r, const char *path,
     sonde_status st = open_file(s, path, err);
     if (st == SONDE_OK)
         st = sn_builder_init(&s->builder, r, since, level, err);
+    if (st == SONDE_OK && labels)
+        st = sn_labels_put_all(&s->builder.p->labels, labels, err);
     if (st == SONDE_OK) {
         s->builder.p->categories = categories;
         s->builder.only_sampled = sampled;
         st = sn_pftrace_open(&s->trace, &s->sink, s->builder.p, s->alloc, err);
     }
+    s->model_told = s->builder.p ? s->builder.p->model_name : NULL;
     if (st == SONDE_OK && !sn_pftrace_flush(s->trace))
         st = s->file.cause ? sn_file_writer_finish(&s->file, false, err) : sn_fail_memory(err, 1);
     if (st == SONDE_OK && pthread_create(&s->thread, NULL, drain_main, s) != 0)

@@ -6,10 +6,12 @@
 #include "records/records.h"
 
 /* Starts to append what is recorded, spans of these categories (a set; 0: all), to a new .pftrace
- * file whose times count from `since` ticks. `sampled`: only runs that sampling chose. The
- * recorder's level is the caller's to set. With the records' lock held. */
+ * file whose times count from `since` ticks and which has these labels, too (NULL: none).
+ * `sampled`: only runs that sampling chose. The recorder's level is the caller's to set. With the
+ * records' lock held. */
 sonde_status sn_stream_open(sn_stream **stream, sn_records *r, const char *path, uint64_t since,
-                            int level, uint32_t categories, bool sampled, sonde_error *err);
+                            int level, uint32_t categories, bool sampled, const sn_labels *labels,
+                            sonde_error *err);
 /* Writes the rest and closes the file; tells what went wrong since it was opened. NULL accepted.
  * Without the lock. */
 sonde_status sn_stream_close(sn_stream *stream, sonde_error *err);

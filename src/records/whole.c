@@ -49,7 +49,9 @@ static sonde_status build(const sn_profile_builder *template, uint64_t since, ui
     }
     if (st == SONDE_OK) {
         sn_builder_name_model(&b);
-        sn_builder_describe(&b, b.level);
+        st = sn_builder_describe(&b, b.level, err);
+    }
+    if (st == SONDE_OK) {
         if (!b.brief)
             sn_records_describe_memory(b.p, b.r);
         sn_builder_number_runs(&b);

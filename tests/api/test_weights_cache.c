@@ -3,12 +3,14 @@
  * somebody did to the files. */
 #include <dirent.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "sonde/experimental/inspect.h"
 #include "sonde/experimental/zoo.h"
 #include "sonde/sonde.h"
 
+#include "forks.h"
 #include "temp_folder.h"
 #include "test.h"
 
@@ -149,6 +151,96 @@ TEST(a_file_that_fits_is_used_and_stays)
     CHECK_EQ(run(&f, f.cache, 0, b), n);
     CHECK_STR(said, "");
     CHECK(first && inode(path) == first);
+    close_folder(&f);
+}
+
+/* The file of the cache that this process has mapped; 0: none. */
+static ino_t mapped(const folder *f)
+{
+    ino_t found = 0;
+    char line[1024];
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (maps && fgets(line, sizeof line, maps)) {
+        unsigned long node;
+        if (strstr(line, f->cache) && sscanf(line, "%*s %*s %*s %*s %lu", &node) == 1)
+            found = (ino_t)node;
+    }
+    if (maps)
+        (void)fclose(maps);
+    return found;
+}
+
+/* The file that a new session on the model has mapped. */
+static ino_t mapped_by_a_session(const folder *f)
+{
+    sonde_error err;
+    sonde_context *c = NULL;
+    sonde_model *m = NULL;
+    sonde_session *s = NULL;
+    ino_t found = 0;
+    sonde_context_options co = SONDE_INIT(sonde_context_options);
+    co.threads = 1;
+    sonde_session_options so = SONDE_INIT(sonde_session_options);
+    so.weights_cache = f->cache;
+    if (sonde_context_create(&co, &c, &err) == SONDE_OK &&
+        sonde_model_load(c, f->model, NULL, &m, &err) == SONDE_OK &&
+        sonde_session_create(m, &so, &s, &err) == SONDE_OK)
+        found = mapped(f);
+    sonde_session_release(s);
+    sonde_model_release(m);
+    sonde_context_release(c);
+    return found;
+}
+
+TEST(the_session_that_packed_the_weights_maps_them_like_the_next_one)
+{
+    folder f;
+    open_folder(&f);
+    char path[512];
+    const ino_t first = mapped_by_a_session(&f);
+    CHECK_EQ(cached(&f, path, sizeof path), 1);
+    CHECK(first && first == inode(path));
+    CHECK(mapped_by_a_session(&f) == first);
+    CHECK(mapped(&f) == 0);
+    close_folder(&f);
+}
+
+TEST(processes_that_start_at_once_share_one_file)
+{
+    enum { PROCESSES = 6 };
+    if (!can_fork())
+        SKIP_TEST("children of this build may not use malloc");
+    folder f;
+    open_folder(&f);
+    int start[2], answers[2];
+    CHECK(pipe(start) == 0 && pipe(answers) == 0);
+    pid_t child[PROCESSES];
+    for (int i = 0; i < PROCESSES; i++) {
+        child[i] = fork();
+        CHECK(child[i] >= 0);
+        if (child[i] == 0) {
+            char byte;
+            close(start[1]);
+            (void)!read(start[0], &byte, 1); /* until the parent closes it */
+            const ino_t found = mapped_by_a_session(&f);
+            _exit(write(answers[1], &found, sizeof found) == (ssize_t)sizeof found ? 0 : 1);
+        }
+    }
+    close(start[0]);
+    close(start[1]);
+    close(answers[1]);
+    ino_t found[PROCESSES] = {0};
+    for (int i = 0; i < PROCESSES; i++)
+        CHECK_EQ(read(answers[0], &found[i], sizeof found[i]), (ssize_t)sizeof found[i]);
+    close(answers[0]);
+    for (int i = 0; i < PROCESSES; i++) {
+        int status;
+        CHECK(waitpid(child[i], &status, 0) == child[i] && status == 0);
+    }
+    char path[512];
+    CHECK_EQ(cached(&f, path, sizeof path), 1);
+    for (int i = 0; i < PROCESSES; i++)
+        CHECK(found[i] && found[i] == inode(path));
     close_folder(&f);
 }
 

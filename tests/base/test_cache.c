@@ -275,4 +275,40 @@ TEST(every_changed_bit_of_a_text_is_seen)
     end(&p);
 }
 
+TEST(a_folder_is_locked_by_one_at_a_time)
+{
+    place p;
+    sonde_error err;
+    sn_cache a, b;
+    begin(&p);
+    CHECK_OK(sn_cache_open(&a, p.folder, true, &err));
+    CHECK_OK(sn_cache_open(&b, p.folder, true, &err));
+    CHECK(sn_cache_lock(&a, 0));
+    CHECK(!sn_cache_lock(&b, 0));
+    CHECK(!sn_cache_lock(&b, 20)); /* waits in vain */
+    sn_cache_unlock(&a);
+    CHECK(sn_cache_lock(&b, 0));
+    sn_cache_close(&b); /* as the end of its process does */
+    CHECK(sn_cache_lock(&a, 0));
+    sn_cache_close(&a);
+    end(&p);
+}
+
+TEST(a_folder_that_cannot_be_written_to_is_not_locked)
+{
+    if (geteuid() == 0)
+        SKIP_TEST("root can write everywhere");
+    place p;
+    sonde_error err;
+    sn_cache c;
+    begin(&p);
+    fill(&p);
+    CHECK_EQ(chmod(p.folder, 0500), 0);
+    CHECK_OK(sn_cache_open(&c, p.folder, false, &err));
+    CHECK(!sn_cache_lock(&c, 1000));
+    sn_cache_close(&c);
+    CHECK_EQ(chmod(p.folder, 0700), 0);
+    end(&p);
+}
+
 TEST_MAIN()

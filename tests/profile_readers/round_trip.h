@@ -31,6 +31,13 @@ static inline sn_profile *rich_profile(sn_allocator *alloc)
     p->caches[1] = (sn_prof_cache){32 << 20, 100.125};
     p->usage = (sn_prof_usage){true, UINT64_C(1) << 40, 7, 2, 11, 3};
     p->counters_note = "no \"counters\" here";
+    p->boot = "7ef75726-c6bf-4546-ad72-8aae12270525 time:[1]";
+    p->start_mono_ns = UINT64_C(1234567890123456789);
+    p->wall_error_ns = 1500000;
+    if (sn_labels_put(&p->labels, "host", "box \"1\", \xC3\xBC\n", NULL) ||
+        sn_labels_put(&p->labels, "worker", "17", NULL) ||
+        sn_labels_put(&p->labels, "odd\\key=", ",", NULL))
+        abort();
     p->memory =
         (sn_prof_memory){.mapped = 1, .held = 5u << 20, .rss = UINT64_C(7) << 30, .rss_file = 9};
     sn_prof_step *conv = &p->steps.data[0];
@@ -114,6 +121,17 @@ static inline bool same_machine(const sn_profile *a, const sn_profile *b)
            x->voluntary == y->voluntary && x->involuntary == y->involuntary &&
            strcmp(a->counters_note, b->counters_note) == 0 &&
            memcmp(&a->memory, &b->memory, sizeof a->memory) == 0;
+}
+
+/* What joins a profile with others. */
+static inline bool same_origin(const sn_profile *a, const sn_profile *b)
+{
+    bool same = strcmp(a->boot, b->boot) == 0 && a->start_mono_ns == b->start_mono_ns &&
+                a->wall_error_ns == b->wall_error_ns && a->labels.list.n == b->labels.list.n;
+    for (size_t i = 0; i < a->labels.list.n && same; i++)
+        same = strcmp(a->labels.list.data[i].key, b->labels.list.data[i].key) == 0 &&
+               strcmp(a->labels.list.data[i].value, b->labels.list.data[i].value) == 0;
+    return same;
 }
 
 static inline bool same_text(const char *a, const char *b)

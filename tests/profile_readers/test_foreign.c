@@ -222,7 +222,7 @@ TEST(our_chrome_trace_gives_the_same_tables)
     CHECK_STR(q->threads_seen.data[1].name, "worker 1");
     CHECK(q->start_wall_ns == p->start_wall_ns && q->dropped == 3 && q->record_ns == 40.25);
     CHECK(q->pid == p->pid && q->instance == p->instance);
-    CHECK(same_machine(p, q));
+    CHECK(same_machine(p, q) && same_origin(p, q));
     CHECK(same_counts(&p->steps.data[0].hw, &q->steps.data[0].hw));
     CHECK_EQ(q->steps.data[1].hw.calls, 0);
     CHECK(same_lives(p, q));

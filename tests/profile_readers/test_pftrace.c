@@ -78,6 +78,7 @@ static void compare_rest(const sn_profile *a, const sn_profile *b)
     CHECK(a->pid == b->pid && a->start_wall_ns == b->start_wall_ns && a->dropped == b->dropped);
     CHECK(a->record_ns == b->record_ns && a->instance == b->instance);
     CHECK(same_machine(a, b));
+    CHECK(same_origin(a, b));
     CHECK_EQ(a->threads_seen.n, b->threads_seen.n);
     for (size_t i = 0; i < a->threads_seen.n; i++) {
         CHECK_EQ(a->threads_seen.data[i].id, b->threads_seen.data[i].id);

@@ -601,10 +601,40 @@ def test_sessions_can_be_subclassed_referenced_and_pickled(tmp_path):
     assert there() is None
     again = pickle.loads(pickle.dumps(sonde.InferenceSession(path)))
     assert np.array_equal(again.run(None, {"x": X, "y": Y})[0], X + Y)
-    with pytest.raises(TypeError, match="pickled"):
-        pickle.dumps(sonde.InferenceSession(small_models.add()))
     with pytest.raises(sonde.InvalidArgument, match="already open"):
         again.__init__(path)
+
+
+def test_sessions_are_pickled_as_their_description(tmp_path, monkeypatch):
+    options = sonde.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.graph_optimization_level = sonde.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.add_session_config_entry("sonde.precision", "f16")
+    options.add_free_dimension_override_by_name("batch", 2)
+    disabled = [sonde._sonde.pass_list()[0][0]]
+    first = sonde.InferenceSession("zoo:tiny_cnn", options, disabled_optimizers=disabled)
+    again = pickle.loads(pickle.dumps(first))
+    assert vars(again.get_session_options()) == vars(options) and again._disabled == disabled
+    feed = first.random_inputs(seed=1)
+    assert feed["input"].shape[0] == 2
+    assert np.array_equal(again.run(None, feed)[0], first.run(None, feed)[0])
+    # the bytes of a model travel with it
+    text = pickle.dumps(sonde.InferenceSession(small_models.add().SerializeToString()))
+    assert np.array_equal(pickle.loads(text).run(None, {"x": X, "y": Y})[0], X + Y)
+    # a relative path is that of the process that pickled
+    onnx.save(small_models.add(), tmp_path / "add.onnx")
+    monkeypatch.chdir(tmp_path)
+    text = pickle.dumps(sonde.InferenceSession("add.onnx"))
+    monkeypatch.chdir("/")
+    assert np.array_equal(pickle.loads(text).run(None, {"x": X, "y": Y})[0], X + Y)
+    (tmp_path / "add.onnx").unlink()
+    with pytest.raises(sonde.NoSuchFile, match="add.onnx"):
+        pickle.loads(text)
+    # bytes of a session that is closed are gone
+    closed = sonde.InferenceSession(small_models.add())
+    closed.close()
+    with pytest.raises(sonde.InvalidArgument, match="closed"):
+        pickle.dumps(closed)
 
 
 def test_threads_share_a_session(session):

@@ -35,6 +35,8 @@ static const option_row recording_rows[] = {
      "1: operators; 2: also loading, passes, packing; 3: also each worker thread (default: 2)"},
     {0, "counters", OPT_FLAG, AT(setup.counters), NULL,
      "read hardware counters for every operator, and the system's counters"},
+    {0, "label", OPT_LIST, AT(setup.labels), "KEY=VALUE",
+     "label the profile for 'sonde merge': host, worker, version or any key; may be repeated"},
     {0, "memory", OPT_FLAG, AT(memory), NULL,
      "record used and allocated bytes after every step, as counters in traces"},
     {0, "what-if", OPT_FLAG, AT(what_if), NULL,
@@ -51,6 +53,9 @@ static int check_recording(void *values)
         return fail_usage(
             "--counters cannot be combined with --instances: hardware counters count the whole "
             "process, so they cannot be assigned to an operator while other instances run");
+    for (size_t i = 0; i < o->setup.labels.n; i++)
+        if (strchr(o->setup.labels.items[i], '=') <= o->setup.labels.items[i])
+            return fail_usage("--label takes KEY=VALUE, not '%s'", o->setup.labels.items[i]);
     if (o->what_if && o->table.sparse_ratio)
         return fail_usage("--what-if measures the ratios that --sparse-ratio says; give one of "
                           "them");

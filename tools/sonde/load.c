@@ -131,13 +131,34 @@ sonde_session_options session_options(const model_options *m)
     return o;
 }
 
+static int start_recording(const loaded *l, const run_setup *s)
+{
+    sonde_profiler_options how = SONDE_INIT(sonde_profiler_options);
+    sonde_error err;
+    const size_t n = s->labels.n;
+    sonde_label *labels = need(calloc(n + 1, sizeof *labels));
+    list keys = {.n = 0};
+    for (size_t i = 0; i < n; i++) {
+        const char *said = s->labels.items[i], *equals = strchr(said, '=');
+        list_add(&keys, text_of("%.*s", (int)(equals - said), said));
+        labels[i] = (sonde_label){.key = keys.items[i], .value = equals + 1};
+    }
+    how.level = s->record_level;
+    how.labels = labels;
+    how.label_count = n;
+    const sonde_status st = sonde_profiler_start_with(l->context, &how, &err);
+    list_free_texts(&keys);
+    free(labels);
+    return st ? fail("%s", err.message) : EXIT_OK;
+}
+
 int load(loaded *l, const run_setup *s, const char *model, load_for what)
 {
     *l = (loaded){.load_ms = 0};
     int code = make_context(l, s);
     sonde_error err;
-    if (!code && s->record_level && sonde_profiler_start(l->context, s->record_level, &err))
-        code = fail("%s", err.message);
+    if (!code && s->record_level)
+        code = start_recording(l, s);
     if (!code)
         code = load_model(l, s, model);
     if (code || what == LOAD_MODEL)

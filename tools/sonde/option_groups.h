@@ -105,6 +105,7 @@ typedef struct run_setup {
     measuring_options measuring;
     bool counters;
     int record_level; /* not 0: recording starts before the model is loaded */
+    list labels;      /* of what is recorded: "host=a" */
 } run_setup;
 #define SETUP_DEFAULTS                                                                             \
     {                                                                                              \

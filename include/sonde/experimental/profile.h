@@ -38,6 +38,11 @@ typedef struct sonde_profile_summary {
 SONDE_API sonde_status sonde_profile_summary_get(const sonde_profile *profile,
                                                  sonde_profile_summary *summary, sonde_error *err);
 
+/* The labels of a profile; texts belong to it. */
+SONDE_API size_t sonde_profile_label_count(const sonde_profile *profile);
+SONDE_API sonde_status sonde_profile_label_get(const sonde_profile *profile, size_t index,
+                                               sonde_label *label, sonde_error *err);
+
 /* What makes two steps the same row. */
 typedef enum sonde_by {
     SONDE_BY_OP = 0,    /* operator type */

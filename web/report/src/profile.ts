@@ -147,6 +147,7 @@ export interface Header {
   level: number;
   pid: number;
   start_unix_ms: number;
+  labels?: Record<string, string>; // "host", "worker" …; older profiles have none
   record_ns: number | null; // what recording one step cost
   dropped: number;
   note: string;

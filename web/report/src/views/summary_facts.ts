@@ -36,6 +36,7 @@ export function modelFacts(p: Profile): HTMLElement {
     ["runs", `${f.count(p.summary.iterations)} measured, ${f.count(p.summary.warmups)} warm-up`],
     ["recorded by", text(/^\d/.test(p.sonde) ? `sonde ${p.sonde}, level ${p.level}` : p.sonde)],
     ["recorded at", p.start_unix_ms > 0 ? new Date(p.start_unix_ms).toLocaleString() : ""],
+    ["labels", Object.entries(p.labels ?? {}).map(([k, v]) => `${text(k, 60)}=${text(v, 120)}`).join(", ")],
     ["recorder", p.record_ns !== null && p.record_ns > 0 ? `${f.time(p.record_ns)} per step, subtracted` : ""],
   ];
   return facts(list);
