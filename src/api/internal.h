@@ -207,7 +207,7 @@ bool sn_api_cancelled(const sonde_cancel_token *token);
 /* What looks at single runs: sampling, metrics, and a caller who says whose trace it is. */
 typedef struct sn_run_watch {
     uint64_t t0;
-    sn_sample sample;
+    sn_sampling sample;
     sn_caller caller;
     sn_series *series; /* NULL: not counted */
     uint64_t turned_away;
@@ -227,7 +227,6 @@ void sn_api_watch_end(const sn_run_watch *w, sonde_session *s, const sn_run_conf
  */
 void sn_api_watch_clock(sonde_context *c);
 
-/* ---- recording.c ---- */
 /* What the options say of sampling, checked, into an observer and its level. */
 sonde_status sn_api_sampling(const sonde_profiler_options *o, sn_observer *observer, int *level,
                              sonde_error *err);

@@ -38,22 +38,6 @@ static sonde_status check_level(int level, sonde_error *err)
                    level);
 }
 
-sonde_status sn_api_sampling(const sonde_profiler_options *o, sn_observer *observer, int *level,
-                             sonde_error *err)
-{
-    if (o->sample_every < 0)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "sample_every is %d, expected 0 or more",
-                       o->sample_every);
-    if (!(o->max_overhead >= 0 && o->max_overhead <= 1e6))
-        return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "max_overhead is %g, expected a share such as 0.01", o->max_overhead);
-    observer->sample_every = (uint32_t)o->sample_every;
-    observer->max_overhead = o->max_overhead > 0 ? o->max_overhead : SN_SAMPLER_OVERHEAD;
-    if (o->sample_every)
-        *level = 1;
-    return SONDE_OK;
-}
-
 /* With the context's lock held. */
 static sonde_status open_window(sonde_recording *r, sonde_error *err)
 {

@@ -25,7 +25,7 @@ static void halve(_Atomic double *sum)
         continue;
 }
 
-sn_sample sn_sampler_next(sn_sampler *s, double cost_ns)
+sn_sampling sn_sampler_next(sn_sampler *s, double cost_ns)
 {
     const uint32_t every = atomic_load_explicit(&s->every, memory_order_relaxed);
     if (!every)

@@ -23,15 +23,15 @@ typedef struct sn_sampler {
     _Atomic double run_ns, cost_ns;
 } sn_sampler;
 
-typedef enum sn_sample {
+typedef enum sn_sampling {
     SN_SAMPLE_NONE,    /* an ordinary run */
     SN_SAMPLE_SKIPPED, /* a candidate that costs too much: it is only timed */
     SN_SAMPLE_TAKEN    /* to be recorded */
-} sn_sample;
+} sn_sampling;
 
 /* What the next run is; `cost_ns`: recording it takes about so long. Every answer but NONE is
  * followed by sn_sampler_ran. */
-sn_sample sn_sampler_next(sn_sampler *s, double cost_ns);
+sn_sampling sn_sampler_next(sn_sampler *s, double cost_ns);
 /* A candidate has taken `run_ns`, and recording it `cost_ns` of that (0: it was skipped). */
 void sn_sampler_ran(sn_sampler *s, double run_ns, double cost_ns);
 /* Recording's share of the time of about the last seconds of running; 0: not known yet. */
