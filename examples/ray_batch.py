@@ -94,15 +94,14 @@ def main():
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     import ray
 
-    import sonde.ray
+    from sonde.ray import map_batches
 
     folder = start(args)
     try:
         numbers = ray.data.range(args.images, override_num_blocks=max(8, 4 * args.actors))
         images = numbers.map_batches(Images(shape), batch_size=args.batch)
-        results = sonde.ray.map_batches(images, args.model, actors=args.actors, batch_size=args.batch, inputs="image",
-                                        keep=["id"], pre=scale, post=classify, rows=1 if args.check else args.batch,
-                                        profile_to=args.profile_to)
+        results = map_batches(images, args.model, actors=args.actors, batch_size=args.batch, inputs="image", keep=["id"],
+                              pre=scale, post=classify, rows=1 if args.check else args.batch, profile_to=args.profile_to)
         begin = time.perf_counter()
         rows = results.take_all()
         took = time.perf_counter() - begin

@@ -116,19 +116,16 @@ def _batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
         yield batch
 
 
-def _items(items: Iterable[Any], job: Job, threads: int, batch_size: int) -> Iterator[Any]:
+def _items(items: Iterable[Any], job: Job, threads: int, batch_size: int) -> list[Any]:
     ready = worker(job, threads)
+    made: list[Any] = []
     for batch in _batches(items, batch_size):
-        if isinstance(batch[0], dict):
-            columns = {name: [item[name] for item in batch] for name in batch[0]}
-        else:
-            columns = {_only(ready): batch}
-        results = ready({name: _column(values) for name, values in columns.items()})
-        if isinstance(batch[0], dict):
-            for row in range(len(batch)):
-                yield {name: column[row] for name, column in results.items()}
-        else:
-            yield from _one(results)
+        if not isinstance(batch[0], dict):
+            made.extend(_one(ready({_only(ready): _column(batch)})))
+            continue
+        results = ready({name: _column([item[name] for item in batch]) for name in batch[0]})
+        made.extend({name: column[row] for name, column in results.items()} for row in range(len(batch)))
+    return made
 
 
 def _column(values: list[Any]) -> Any:
