@@ -143,6 +143,11 @@ PyObject *sn_py_session_inspect(PyObject *self, PyObject *none);
 int sn_py_add_profile_type(PyObject *module);
 /* Takes over the profile, also on failure. */
 PyObject *sn_py_wrap_profile(sonde_profile *profile);
+/* That of a Profile object, which must live as long; NULL for anything else, with TypeError. */
+const sonde_profile *sn_py_profile(PyObject *object);
+/* A row of a comparison. */
+struct sonde_change;
+PyObject *sn_py_change_dict(const struct sonde_change *c);
 /* {name: list of str, or bytearray of int64}, an item for each span. */
 PyObject *sn_py_span_columns(const sonde_profile *profile);
 
@@ -153,6 +158,7 @@ int sn_py_add_accuracy(PyObject *module);
 int sn_py_add_sparsify(PyObject *module);
 int sn_py_add_quantize(PyObject *module);
 int sn_py_add_whatif(PyObject *module);
+int sn_py_add_history(PyObject *module);
 int sn_py_add_arrow(PyObject *module);
 
 /* ---- words.c: functions of the module that need no object ---- */

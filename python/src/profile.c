@@ -19,6 +19,14 @@ static const sonde_profile *profile_of(PyObject *self)
     return ((profile_object *)self)->profile;
 }
 
+const sonde_profile *sn_py_profile(PyObject *object)
+{
+    if (PyObject_TypeCheck(object, sn_py.profile_type))
+        return profile_of(object);
+    PyErr_Format(PyExc_TypeError, "expected a profile, not %R", (PyObject *)Py_TYPE(object));
+    return NULL;
+}
+
 static void profile_dealloc(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
@@ -266,7 +274,7 @@ static PyObject *profile_findings(PyObject *self, PyObject *none)
     return list;
 }
 
-static PyObject *change_dict(const sonde_change *c)
+PyObject *sn_py_change_dict(const sonde_change *c)
 {
     return Py_BuildValue(
         "{s:N,s:N,s:N,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:N}", "name",
@@ -286,7 +294,7 @@ static PyObject *change_list(const sonde_comparison *comparison)
         sonde_error err;
         const sonde_status st = i ? sonde_comparison_row(comparison, i - 1, &c, &err)
                                   : sonde_comparison_total(comparison, &c, &err);
-        PyObject *item = st == SONDE_OK ? change_dict(&c) : sn_py_raise(&err);
+        PyObject *item = st == SONDE_OK ? sn_py_change_dict(&c) : sn_py_raise(&err);
         if (!item || PyList_Append(list, item) < 0)
             Py_CLEAR(list);
         Py_XDECREF(item);

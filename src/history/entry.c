@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A row as a struct. */
+#include "base/json.h"
 #include "history/history.h"
 
 const char sn_entry_columns[] =
@@ -21,6 +22,14 @@ static double time_of(const sn_sql_statement *s, int column)
 {
     const double ns = sn_sql_real(s, column);
     return ns > 0 ? ns : 0;
+}
+
+/* Whoever reads entries relies on it. */
+static bool is_object(const char *text, sn_arena *arena)
+{
+    sn_json j;
+    sn_json_init(&j, text, strlen(text), arena);
+    return sn_json_peek(&j) == SN_JSON_OBJECT && sn_json_skip(&j) && sn_json_end(&j);
 }
 
 sonde_status sn_entry_read(const sn_sql_statement *s, sn_arena *arena, sonde_history_entry *e,
@@ -58,5 +67,7 @@ sonde_status sn_entry_read(const sn_sql_statement *s, sn_arena *arena, sonde_his
         if (!*texts[i].field)
             return sn_fail_memory(err, 0);
     }
+    if (!is_object(e->options, arena))
+        e->options = "{}";
     return SONDE_OK;
 }

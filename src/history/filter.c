@@ -63,11 +63,11 @@ void sn_filter_bind(const sonde_history_filter *f, sn_sql_statement *s, sn_arena
         sn_sql_bind_int(s, f->until_ms);
     if (given(f->model)) {
         /* A name may have characters that mean something in a pattern; a short word would be the
-         * beginning of many a hash. */
+         * beginning of many a hash, and "-" is that of none. */
         const bool hash = strlen(f->model) >= 6 && !strpbrk(f->model, "*?[");
         sn_sql_bind_text(s, f->model);
         sn_sql_bind_text(s, f->model);
-        sn_sql_bind_text(s, hash ? sn_arena_printf(arena, "%s*", f->model) : "");
+        sn_sql_bind_text(s, hash ? sn_arena_printf(arena, "%s*", f->model) : "-");
     }
     if (given(f->commit)) {
         sn_sql_bind_text(s, f->commit);

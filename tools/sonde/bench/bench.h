@@ -87,6 +87,7 @@ typedef struct bench_accuracy {
 /* One runtime on one model in one configuration. */
 typedef struct bench_result {
     char *model;   /* as people typed it: "zoo:regnet_x_400mf" */
+    char *hashes[2]; /* of the model's content and form; NULL: nobody asked */
     char *runtime; /* with its variant: "onnxruntime:opt=off" */
     char *name;    /* without: "onnxruntime" */
     char *version; /* "" when it never said */

@@ -17,6 +17,8 @@ void bench_result_open(bench_result *r, const bench_plan *p, const runtime *whic
                         .rounds = p->rounds,
                         .turns = 1,
                         .max_difference = NAN};
+    for (int k = 0; k < 2 && p->model->hashes[k]; k++)
+        r->hashes[k] = text_of("%s", p->model->hashes[k]);
 }
 
 static double largest(const bench_series *s)
@@ -52,6 +54,8 @@ static void result_free(bench_result *r)
         &r->latency,      &r->full,         &r->load,           &r->first,      &r->rss,
         &r->program.wall, &r->program.user, &r->program.system, &r->program.rss};
     char *const texts[] = {r->model,
+                           r->hashes[0],
+                           r->hashes[1],
                            r->runtime,
                            r->name,
                            r->version,
