@@ -49,6 +49,7 @@ if(NOT BUILD_SHARED_LIBS) # a static library hands its needs to whoever links it
   set(SONDE_PACKAGE_DEPENDENCIES Threads)
   foreach(lib IN LISTS SONDE_OPTIONAL_LIBS)
     string(REGEX REPLACE "::.*" "" lib ${lib})
+    string(REPLACE "SQLite" "SQLite3" lib ${lib}) # the package has another name than its target
     list(APPEND SONDE_PACKAGE_DEPENDENCIES ${lib})
   endforeach()
 endif()

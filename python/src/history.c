@@ -186,8 +186,8 @@ static PyObject *add(history_object *h, sonde_history_new *what)
     return st ? sn_py_raise(&err) : PyLong_FromLongLong(id);
 }
 
-/* add(profile, samples, session, (model, kind, runtime, version, commit, host, options, note), peak,
- * at_ms) */
+/* add(profile, samples, session, (model, kind, runtime, version, commit, host, options, note),
+ * peak, at_ms) */
 static PyObject *history_add(PyObject *self, PyObject *args)
 {
     PyObject *profile, *samples, *session, *words, *made = NULL;
@@ -581,17 +581,16 @@ static PyObject *changes(PyObject *module, PyObject *args)
     size_t n = 0;
     sonde_status st = SONDE_OK;
     if (found) {
-        Py_BEGIN_ALLOW_THREADS st =
-            sonde_changes_find(view.buf, count, &o, found, room, &n, &err);
+        Py_BEGIN_ALLOW_THREADS st = sonde_changes_find(view.buf, count, &o, found, room, &n, &err);
         Py_END_ALLOW_THREADS
     }
     PyBuffer_Release(&view);
     PyObject *list = !found ? PyErr_NoMemory() : st ? sn_py_raise(&err) : PyList_New(0);
     for (size_t i = 0; list && i < n && i < room; i++)
-        if (append(list, Py_BuildValue("{s:K,s:d,s:d,s:d,s:d,s:d}", "at",
-                                       (unsigned long long)found[i].at, "before", found[i].before,
-                                       "after", found[i].after, "low", found[i].low, "high",
-                                       found[i].high, "p", found[i].p)) < 0)
+        if (append(list,
+                   Py_BuildValue("{s:K,s:d,s:d,s:d,s:d,s:d}", "at", (unsigned long long)found[i].at,
+                                 "before", found[i].before, "after", found[i].after, "low",
+                                 found[i].low, "high", found[i].high, "p", found[i].p)) < 0)
             Py_CLEAR(list);
     PyMem_Free(found);
     return list;

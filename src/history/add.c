@@ -36,9 +36,8 @@ static sonde_status take_samples(addition *a, sonde_error *err)
         SN_TRY(sn_profile_runs(w->profile->core, &runs, err));
     a->n_samples = w->sample_count ? w->sample_count : runs.all.n;
     size_t bytes = 0;
-    a->samples = sn_size_mul(a->n_samples, sizeof *a->samples, &bytes)
-                     ? sn_alloc(alloc_of(a), bytes)
-                     : NULL;
+    a->samples =
+        sn_size_mul(a->n_samples, sizeof *a->samples, &bytes) ? sn_alloc(alloc_of(a), bytes) : NULL;
     for (size_t i = 0; a->samples && i < a->n_samples; i++)
         a->samples[i] = w->sample_count ? w->samples_ns[i] : runs.all.data[i].wall_ns;
     if (!w->sample_count)
@@ -93,9 +92,7 @@ static sonde_status take_model(addition *a, sonde_error *err)
         w->model_form = a->hashes.form;
     }
     if (!w->model)
-        w->model = w->profile   ? w->profile->core->model_name
-                   : w->source ? w->source->name
-                               : "";
+        w->model = w->profile ? w->profile->core->model_name : w->source ? w->source->name : "";
     return SONDE_OK;
 }
 
@@ -234,9 +231,9 @@ static sonde_status write_large(const addition *a, int64_t id, sonde_error *err)
         const sn_history_bytes *bytes;
     } parts[] = {{"samples", "differences", &a->packed}, {"profile", a->form, &a->profile}};
     sn_sql_statement s;
-    sonde_status st = sn_sql_prepare(
-        &s, &a->history->sql,
-        "INSERT INTO large (entry, what, form, content) VALUES (?, ?, ?, ?)", err);
+    sonde_status st =
+        sn_sql_prepare(&s, &a->history->sql,
+                       "INSERT INTO large (entry, what, form, content) VALUES (?, ?, ?, ?)", err);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0] && st == SONDE_OK; i++) {
         if (!parts[i].bytes->n)
             continue;

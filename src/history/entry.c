@@ -58,10 +58,9 @@ sonde_status sn_entry_read(const sn_sql_statement *s, sn_arena *arena, sonde_his
     const struct {
         const char **field;
         int column;
-    } texts[] = {{&e->kind, 3},        {&e->runtime, 4},    {&e->version, 5}, {&e->model, 6},
-                 {&e->model_hash, 7},  {&e->model_form, 8}, {&e->commit, 9},  {&e->note, 10},
-                 {&e->host, 11},       {&e->cpu, 12},       {&e->cpu_level, 13},
-                 {&e->options, 15}};
+    } texts[] = {{&e->kind, 3},       {&e->runtime, 4},    {&e->version, 5},    {&e->model, 6},
+                 {&e->model_hash, 7}, {&e->model_form, 8}, {&e->commit, 9},     {&e->note, 10},
+                 {&e->host, 11},      {&e->cpu, 12},       {&e->cpu_level, 13}, {&e->options, 15}};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         *texts[i].field = sn_arena_strdup(arena, sn_sql_text(s, texts[i].column));
         if (!*texts[i].field)

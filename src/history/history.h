@@ -49,7 +49,7 @@ enum { SN_HISTORY_OPTIONS_BYTES = 64 << 10 };
 sonde_status sn_history_options(const char *json, int threads, const char *precision,
                                 sn_arena *arena, const char **out, sonde_error *err);
 /* Whether such an object says what "threads=1,precision=bf16" asks for. */
-bool sn_history_options_say(const char *json, const char *wanted);
+bool sn_history_options_say(void *alloc, const char *json, const char *wanted);
 /* Both, one key after the other: "threads 1 and 2", at most `bytes`. */
 void sn_history_options_differ(const char *a, const char *b, sn_allocator *alloc, char *text,
                                size_t bytes);

@@ -191,8 +191,8 @@ static sonde_status read_trace(const void *data, size_t bytes, sonde_context *co
                                sonde_profile **profile, sonde_error *err)
 {
     sn_profile *core = NULL;
-    SN_TRY(sn_profile_read_bytes(data, bytes, "the profile of an entry", &context->alloc, &core,
-                                 err));
+    SN_TRY(
+        sn_profile_read_bytes(data, bytes, "the profile of an entry", &context->alloc, &core, err));
     return sn_api_profile(context, core, profile, err);
 }
 

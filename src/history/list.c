@@ -14,7 +14,7 @@ struct sonde_history_cursor {
     const char *text; /* of the statement */
     sonde_history_entry entries[PAGE];
     size_t n, next;
-    uint64_t left; /* entries that may still be read */
+    uint64_t left;          /* entries that may still be read */
     int64_t newest, at, id; /* what came later does not count; where the next page begins */
     bool ended;
 };

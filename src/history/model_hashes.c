@@ -4,7 +4,6 @@
  * each operator is hashed by itself, with where its inputs come from, and sums do not know an
  * order. A test holds the hash of a known model. */
 
-
 #include "history/history.h"
 
 enum { PART = 1 << 20 }; /* bytes that one thread hashes at a time */
@@ -81,8 +80,8 @@ static void hash_tensor(hashing *s, const sn_tensor *t, uint64_t *content, uint6
     *form = hash_shape(t, *form);
     *content = hash_shape(t, *content);
     if (t->data)
-        *content = t->dtype == SONDE_DTYPE_STRING ? hash_strings(t, *content)
-                                                  : hash_bytes(s, t, *content);
+        *content =
+            t->dtype == SONDE_DTYPE_STRING ? hash_strings(t, *content) : hash_bytes(s, t, *content);
 }
 
 /* ------------------------------------------------------------------ operators */

@@ -37,10 +37,9 @@ static sonde_status look(const sonde_history *h, int64_t *version, sonde_error *
         if (errno != ENOENT && errno != ENOTDIR)
             return sn_fail(err, SONDE_IO, "cannot open the history '%s': %s", h->path,
                            strerror(errno));
-        return h->read_only
-                   ? sn_fail(err, SONDE_NOT_FOUND, "there is no history yet: '%s' does not exist",
-                             h->path)
-                   : SONDE_OK;
+        return h->read_only ? sn_fail(err, SONDE_NOT_FOUND,
+                                      "there is no history yet: '%s' does not exist", h->path)
+                            : SONDE_OK;
     }
     if (!S_ISREG(s.st_mode))
         return sn_fail(err, SONDE_INVALID_FORMAT, "'%s' is not a history of sonde: it is %s",
@@ -51,7 +50,8 @@ static sonde_status look(const sonde_history *h, int64_t *version, sonde_error *
     SN_TRY(sn_sql_look(h->path, &application, version, err));
     if (application != SN_HISTORY_APPLICATION)
         return sn_fail(err, SONDE_INVALID_FORMAT,
-                       "'%s' is not a history of sonde: it is a database of something else", h->path);
+                       "'%s' is not a history of sonde: it is a database of something else",
+                       h->path);
     return SONDE_OK;
 }
 
@@ -78,10 +78,11 @@ static sonde_status open_to_read(sonde_history *h, int wait_ms, sonde_error *err
 
 static sonde_status newer(const sonde_history *h, int64_t version, sonde_error *err)
 {
-    return sn_fail(err, SONDE_UNSUPPORTED,
-                   "the history '%s' was made by a newer version of sonde (its schema is %lld, this "
-                   "version knows %d); use that version",
-                   h->path, (long long)version, SN_HISTORY_SCHEMA);
+    return sn_fail(
+        err, SONDE_UNSUPPORTED,
+        "the history '%s' was made by a newer version of sonde (its schema is %lld, this "
+        "version knows %d); use that version",
+        h->path, (long long)version, SN_HISTORY_SCHEMA);
 }
 
 static sonde_status open_to_write(sonde_history *h, int wait_ms, sonde_error *err)
@@ -152,7 +153,7 @@ sonde_status sonde_history_open(sonde_context *context, const char *path,
     if (st == SONDE_OK)
         st = open_database(h, o.wait_ms > 0 ? o.wait_ms : 60000, err);
     if (st == SONDE_OK)
-        st = sn_sql_add_test(&h->sql, "options_say", sn_history_options_say, err);
+        st = sn_sql_add_test(&h->sql, "options_say", sn_history_options_say, &c->alloc, err);
     if (st == SONDE_OK) {
         *history = h;
         return SONDE_OK;

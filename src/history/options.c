@@ -127,8 +127,8 @@ static const char *value_of(sn_json *j, sn_arena *arena)
     case SN_JSON_ARRAY:
         return array_of(j, arena);
     case SN_JSON_STRING: {
-        const char *plain = sn_json_string(j, &text) ? sn_arena_strndup(arena, text.data, text.n)
-                                                     : NULL;
+        const char *plain =
+            sn_json_string(j, &text) ? sn_arena_strndup(arena, text.data, text.n) : NULL;
         if (!plain)
             return NULL;
         sn_text_init(&t, arena->alloc);
@@ -223,8 +223,8 @@ static bool find(const char *json, const char *key, size_t key_bytes, sn_arena *
 
 static bool is_key_char(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '_' || c == '-' || c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
 }
 
 /* The end of a pair "key=value": a comma with another key behind it. Values may have commas. */
@@ -242,13 +242,11 @@ static const char *end_of_pair(const char *p)
     return p;
 }
 
-bool sn_history_options_say(const char *json, const char *wanted)
+bool sn_history_options_say(void *alloc, const char *json, const char *wanted)
 {
-    sn_allocator alloc;
     sn_arena arena;
     bool all = true;
-    sn_allocator_init_system(&alloc);
-    sn_arena_init(&arena, &alloc);
+    sn_arena_init(&arena, alloc);
     for (const char *p = wanted; *p && all;) {
         const char *end = end_of_pair(p), *equals = memchr(p, '=', (size_t)(end - p));
         const char *key_end = equals ? equals : end;
@@ -276,7 +274,10 @@ static void append(char *text, size_t bytes, const char *fmt, ...)
 
 static void append_value(char *text, size_t bytes, bool there, sn_json_text v)
 {
-    append(text, bytes, "%.*s", there && v.n < 200 ? (int)v.n : there ? 200 : 4,
+    append(text, bytes, "%.*s",
+           there && v.n < 200 ? (int)v.n
+           : there            ? 200
+                              : 4,
            there ? v.data : "none");
 }
 

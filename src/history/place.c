@@ -47,9 +47,10 @@ sonde_status sn_history_place(const char *path, bool make, sn_allocator *alloc, 
     else if (home && home[0] == '/')
         SN_TRY(join(home, "/.local/share/sonde/history.db", alloc, out, bytes, err));
     else
-        return sn_fail(err, SONDE_NOT_FOUND,
-                       "there is no place for the history: neither SONDE_HISTORY, XDG_DATA_HOME nor "
-                       "HOME names one; give the path of a database");
+        return sn_fail(
+            err, SONDE_NOT_FOUND,
+            "there is no place for the history: neither SONDE_HISTORY, XDG_DATA_HOME nor "
+            "HOME names one; give the path of a database");
     if (make)
         make_folders(*out);
     return SONDE_OK;

@@ -43,8 +43,8 @@ static sonde_status read_operators(sonde_history_record *r, sonde_history *h, so
     sn_sql_statement s;
     bool row = true;
     sonde_status st = sn_sql_prepare(
-        &s, &h->sql, "SELECT name, calls, mean FROM operator WHERE entry = ? ORDER BY mean DESC, name",
-        err);
+        &s, &h->sql,
+        "SELECT name, calls, mean FROM operator WHERE entry = ? ORDER BY mean DESC, name", err);
     if (st == SONDE_OK)
         sn_sql_bind_int(&s, r->entry.id);
     while (st == SONDE_OK && (st = sn_sql_step(&s, &row, err)) == SONDE_OK && row) {
@@ -63,9 +63,8 @@ static sonde_status take_profile(sonde_history_record *r, const char *form, cons
                                  size_t bytes, sonde_error *err)
 {
     snprintf(r->form, sizeof r->form, "%s", *form ? form : "?");
-    return sn_vec_append(&r->profile, &r->context->alloc, data, bytes)
-               ? SONDE_OK
-               : sn_fail_memory(err, bytes);
+    return sn_vec_append(&r->profile, &r->context->alloc, data, bytes) ? SONDE_OK
+                                                                       : sn_fail_memory(err, bytes);
 }
 
 static sonde_status read_large(sonde_history_record *r, sonde_history *h, sonde_error *err)
@@ -73,8 +72,8 @@ static sonde_status read_large(sonde_history_record *r, sonde_history *h, sonde_
     sn_sql_statement s;
     bool row = true;
     sn_allocator *alloc = &r->context->alloc;
-    sonde_status st = sn_sql_prepare(
-        &s, &h->sql, "SELECT what, form, content FROM large WHERE entry = ?", err);
+    sonde_status st =
+        sn_sql_prepare(&s, &h->sql, "SELECT what, form, content FROM large WHERE entry = ?", err);
     if (st == SONDE_OK)
         sn_sql_bind_int(&s, r->entry.id);
     while (st == SONDE_OK && (st = sn_sql_step(&s, &row, err)) == SONDE_OK && row) {

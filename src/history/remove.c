@@ -78,12 +78,12 @@ static sonde_status choose(sonde_history *h, const sonde_history_filter *f,
     const char *where;
     bool row = true;
     SN_TRY(sn_filter_text(f, arena, &where, err));
-    const char *text = sn_arena_printf(
-        arena,
-        "SELECT id FROM (SELECT e.id AS id, e.profile AS profile, row_number() OVER"
-        " (PARTITION BY e.series ORDER BY e.at DESC, e.id DESC) AS place%s%s)"
-        " WHERE place > ?%s",
-        sn_entry_from, where, o->only_profiles ? " AND profile > 0" : "");
+    const char *text =
+        sn_arena_printf(arena,
+                        "SELECT id FROM (SELECT e.id AS id, e.profile AS profile, row_number() OVER"
+                        " (PARTITION BY e.series ORDER BY e.at DESC, e.id DESC) AS place%s%s)"
+                        " WHERE place > ?%s",
+                        sn_entry_from, where, o->only_profiles ? " AND profile > 0" : "");
     if (!text)
         return sn_fail_memory(err, 0);
     sonde_status st = sn_sql_prepare(&s, &h->sql, text, err);

@@ -40,11 +40,10 @@ static sonde_status make_tables(sn_sql *sql, sn_allocator *alloc, sonde_error *e
 }
 
 /* Version 2: notes, and the interval of the median, which follows from the samples. */
-static const char more_columns[] =
-    "ALTER TABLE entry ADD COLUMN note TEXT NOT NULL DEFAULT '';"
-    "ALTER TABLE entry ADD COLUMN low REAL NOT NULL DEFAULT 0;"
-    "ALTER TABLE entry ADD COLUMN high REAL NOT NULL DEFAULT 0;"
-    "UPDATE entry SET low = median, high = median;";
+static const char more_columns[] = "ALTER TABLE entry ADD COLUMN note TEXT NOT NULL DEFAULT '';"
+                                   "ALTER TABLE entry ADD COLUMN low REAL NOT NULL DEFAULT 0;"
+                                   "ALTER TABLE entry ADD COLUMN high REAL NOT NULL DEFAULT 0;"
+                                   "UPDATE entry SET low = median, high = median;";
 
 static sonde_status set_interval(sn_sql_statement *set, int64_t entry, const void *data,
                                  size_t bytes, sn_allocator *alloc, sonde_error *err)
@@ -70,8 +69,8 @@ static sonde_status add_intervals(sn_sql *sql, sn_allocator *alloc, sonde_error 
     sn_sql_statement get, set = {.statement = NULL};
     bool row = true;
     SN_TRY(sn_sql_run(sql, more_columns, err));
-    sonde_status st = sn_sql_prepare(
-        &get, sql, "SELECT entry, content FROM large WHERE what = 'samples'", err);
+    sonde_status st =
+        sn_sql_prepare(&get, sql, "SELECT entry, content FROM large WHERE what = 'samples'", err);
     if (st == SONDE_OK)
         st = sn_sql_prepare(&set, sql, "UPDATE entry SET low = ?, high = ? WHERE id = ?", err);
     while (st == SONDE_OK && (st = sn_sql_step(&get, &row, err)) == SONDE_OK && row) {
@@ -86,8 +85,8 @@ static sonde_status add_intervals(sn_sql *sql, sn_allocator *alloc, sonde_error 
 }
 
 /* steps[v] leads from version v to v + 1. */
-static sonde_status (*const steps[SN_HISTORY_SCHEMA])(sn_sql *, sn_allocator *, sonde_error *) = {
-    make_tables, add_intervals};
+static sonde_status (*const steps[SN_HISTORY_SCHEMA])(sn_sql *, sn_allocator *,
+                                                      sonde_error *) = {make_tables, add_intervals};
 static const char *const versions[SN_HISTORY_SCHEMA] = {"PRAGMA user_version = 1",
                                                         "PRAGMA user_version = 2"};
 

@@ -118,9 +118,9 @@ sonde_status sn_sql_open(sn_sql *sql, const char *path, sn_sql_mode mode, int wa
     *sql = (sn_sql){.path = path, .wait_ms = wait_ms};
     if (mode == SN_SQL_UNCHANGED && !uri_of(path, uri, sizeof uri))
         return sn_fail(err, SONDE_IO, "cannot open the history: its path is too long");
-    const int rc = sqlite3_open_v2(mode == SN_SQL_UNCHANGED ? uri : path, &db,
-                                   flags[mode] | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE,
-                                   NULL);
+    const int rc =
+        sqlite3_open_v2(mode == SN_SQL_UNCHANGED ? uri : path, &db,
+                        flags[mode] | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, NULL);
     sql->db = db;
     if (rc != SQLITE_OK) {
         const sonde_status st = fail_with(sql, rc, err);
@@ -162,31 +162,29 @@ sonde_status sn_sql_look(const char *path, int64_t *application, int64_t *versio
     return st ? sn_fail(err, st, "%s", inner.message) : SONDE_OK;
 }
 
-typedef bool (*text_test)(const char *a, const char *b);
+typedef struct kept_test {
+    sn_sql_test test;
+    void *user;
+} kept_test;
 
 static void call_test(sqlite3_context *c, int n, sqlite3_value **values)
 {
-    text_test test;
+    const kept_test *kept = sqlite3_user_data(c);
     (void)n;
-    memcpy(&test, sqlite3_user_data(c), sizeof test);
     const unsigned char *a = sqlite3_value_text(values[0]), *b = sqlite3_value_text(values[1]);
-    sqlite3_result_int(c, a && b && test((const char *)a, (const char *)b));
+    sqlite3_result_int(c, a && b && kept->test(kept->user, (const char *)a, (const char *)b));
 }
 
-static void free_test(void *kept)
+sonde_status sn_sql_add_test(sn_sql *sql, const char *name, sn_sql_test test, void *user,
+                             sonde_error *err)
 {
-    sqlite3_free(kept);
-}
-
-sonde_status sn_sql_add_test(sn_sql *sql, const char *name, text_test test, sonde_error *err)
-{
-    text_test *kept = sqlite3_malloc(sizeof *kept);
+    kept_test *kept = sqlite3_malloc(sizeof *kept);
     if (!kept)
         return sn_fail_memory(err, sizeof *kept);
-    memcpy(kept, &test, sizeof test);
+    *kept = (kept_test){test, user};
     const int rc = sqlite3_create_function_v2(
         sql->db, name, 2, SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY, kept, call_test,
-        NULL, NULL, free_test); /* which frees it after a failure, too */
+        NULL, NULL, sqlite3_free); /* which frees it after a failure, too */
     return rc == SQLITE_OK ? SONDE_OK : fail_with(sql, rc, err);
 }
 
@@ -339,9 +337,10 @@ bool sn_sql_available(void)
 
 static sonde_status no_library(sonde_error *err)
 {
-    return sn_fail(err, SONDE_UNSUPPORTED,
-                   "this build of sonde keeps no history: SQLite (libsqlite3) was not there when it "
-                   "was built");
+    return sn_fail(
+        err, SONDE_UNSUPPORTED,
+        "this build of sonde keeps no history: SQLite (libsqlite3) was not there when it "
+        "was built");
 }
 
 sonde_status sn_sql_look(const char *path, int64_t *application, int64_t *version, sonde_error *err)
@@ -363,10 +362,10 @@ void sn_sql_close(sn_sql *sql)
     (void)sql;
 }
 
-sonde_status sn_sql_add_test(sn_sql *sql, const char *name, bool (*test)(const char *a, const char *b),
+sonde_status sn_sql_add_test(sn_sql *sql, const char *name, sn_sql_test test, void *user,
                              sonde_error *err)
 {
-    (void)sql, (void)name, (void)test;
+    (void)sql, (void)name, (void)test, (void)user;
     return no_library(err);
 }
 

@@ -20,7 +20,7 @@
 #include "base/status.h"
 
 typedef struct sn_sql {
-    void *db; /* sqlite3; NULL: not open */
+    void *db;         /* sqlite3; NULL: not open */
     const char *path; /* for messages; the caller's */
     int wait_ms;
     uint64_t waits_since_ns;
@@ -41,7 +41,8 @@ sonde_status sn_sql_open(sn_sql *sql, const char *path, sn_sql_mode mode, int wa
                          sonde_error *err);
 void sn_sql_close(sn_sql *sql);
 /* Lets statements call name(a, b), where both are texts. */
-sonde_status sn_sql_add_test(sn_sql *sql, const char *name, bool (*test)(const char *a, const char *b),
+typedef bool (*sn_sql_test)(void *user, const char *a, const char *b);
+sonde_status sn_sql_add_test(sn_sql *sql, const char *name, sn_sql_test test, void *user,
                              sonde_error *err);
 
 /* Statements without values and results, separated by semicolons. */
@@ -58,7 +59,7 @@ int64_t sn_sql_changes(const sn_sql *sql); /* rows that the last statement chang
 typedef struct sn_sql_statement {
     sn_sql *sql;
     void *statement;
-    int bound;  /* values so far: they are bound in their order */
+    int bound;   /* values so far: they are bound in their order */
     int problem; /* of binding; told by the next step */
 } sn_sql_statement;
 
@@ -69,15 +70,16 @@ void sn_sql_bind_real(sn_sql_statement *s, double value);
 void sn_sql_bind_text(sn_sql_statement *s, const char *text); /* NULL: "". Must live until reset */
 void sn_sql_bind_blob(sn_sql_statement *s, const void *data, size_t bytes); /* the same */
 sonde_status sn_sql_step(sn_sql_statement *s, bool *row, sonde_error *err);
-sonde_status sn_sql_do(sn_sql_statement *s, sonde_error *err); /* a step without a row, and a reset */
-void sn_sql_reset(sn_sql_statement *s); /* to be bound and stepped again */
+sonde_status sn_sql_do(sn_sql_statement *s,
+                       sonde_error *err); /* a step without a row, and a reset */
+void sn_sql_reset(sn_sql_statement *s);   /* to be bound and stepped again */
 void sn_sql_end(sn_sql_statement *s);
 
 /* Of the row; whatever type the column has in a file that somebody changed. Texts and blobs live
  * until the next step. */
 int64_t sn_sql_int(const sn_sql_statement *s, int column);
-double sn_sql_real(const sn_sql_statement *s, int column); /* finite */
-const char *sn_sql_text(const sn_sql_statement *s, int column); /* never NULL */
+double sn_sql_real(const sn_sql_statement *s, int column);                     /* finite */
+const char *sn_sql_text(const sn_sql_statement *s, int column);                /* never NULL */
 const void *sn_sql_blob(const sn_sql_statement *s, int column, size_t *bytes); /* NULL: none */
 
 #endif

@@ -43,12 +43,11 @@ static bool set_title(const gathering *g, sn_series *s, const sonde_history_entr
     if (!(across & SONDE_ACROSS_OPTIONS))
         sn_history_options_title(e->options, arena->alloc, options, sizeof options);
     const char *op = g->options.op && *g->options.op ? g->options.op : NULL;
-    s->title = sn_arena_printf(arena, "%s%s%s%s%s%s%s%s%s",
-                               across & SONDE_ACROSS_MODELS ? "all models" : e->model,
-                               op ? ", " : "", op ? op : "", *options ? ", " : "", options,
-                               strcmp(e->kind, "profile") ? ", " : "",
-                               strcmp(e->kind, "profile") ? e->kind : "", own ? "" : ", ",
-                               own ? "" : e->runtime);
+    s->title = sn_arena_printf(
+        arena, "%s%s%s%s%s%s%s%s%s", across & SONDE_ACROSS_MODELS ? "all models" : e->model,
+        op ? ", " : "", op ? op : "", *options ? ", " : "", options,
+        strcmp(e->kind, "profile") ? ", " : "", strcmp(e->kind, "profile") ? e->kind : "",
+        own ? "" : ", ", own ? "" : e->runtime);
     const bool host = !machines && !(across & SONDE_ACROSS_HOSTS);
     s->machine = machines ? "all machines"
                           : sn_arena_printf(arena, "%s%s%s", host ? e->host : "",
@@ -160,7 +159,8 @@ static double median_of(double *values, size_t n)
 static bool add_level(sn_series *s, const sonde_change_point *change, size_t to,
                       sn_allocator *alloc)
 {
-    sonde_trend_level l = {.struct_size = sizeof l, .to = to, .ratio = 1, .low = 1, .high = 1, .p = 1};
+    sonde_trend_level l = {
+        .struct_size = sizeof l, .to = to, .ratio = 1, .low = 1, .high = 1, .p = 1};
     if (change) {
         l.from = change->at;
         l.ns = change->after;

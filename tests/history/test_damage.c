@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A database of which somebody, or a disk, changed bytes: whatever it says then is read, compared and
- * shown without a crash, and failures are sentences. */
+/* A database of which somebody, or a disk, changed bytes: whatever it says then is read, compared
+ * and shown without a crash, and failures are sentences. */
 #include "history/entries.h"
 
 typedef struct image {

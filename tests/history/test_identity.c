@@ -114,8 +114,8 @@ TEST(the_commit_is_read_from_files_of_git)
     put("r/.git/HEAD", "ref: refs/heads/main\n");
     put("r/src/deep/x", "");
     check_commit("r", ""); /* no commit yet */
-    put("r/.git/packed-refs", "# pack-refs with: peeled\n" B " refs/heads/other\n" A
-                              " refs/heads/main\n^" B "\n");
+    put("r/.git/packed-refs",
+        "# pack-refs with: peeled\n" B " refs/heads/other\n" A " refs/heads/main\n^" B "\n");
     check_commit("r", A);
     check_commit("r/src/deep", A);
     put("r/.git/refs/heads/main", B "\n");
@@ -129,8 +129,9 @@ TEST(the_commit_is_read_from_files_of_git)
     check_commit("w", B);
     put("r/.git/refs/heads/other", A "\n");
     check_commit("w", A);
-    static const char *const odd[] = {"", "ref: ../../../etc/passwd", "ref: refs/../../x", "zzzz",
-                                      "ref: refs/heads/none", A A A, "0123\n"};
+    static const char *const odd[] = {"",      "ref: ../../../etc/passwd", "ref: refs/../../x",
+                                      "zzzz",  "ref: refs/heads/none",     A A A,
+                                      "0123\n"};
     for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
         put("r/.git/HEAD", odd[i]);
         check_commit("r", "");

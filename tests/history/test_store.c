@@ -39,7 +39,8 @@ TEST(an_entry_of_a_profile_reads_back_as_it_was)
     CHECK(e.profile_bytes > 0 && e.peak_bytes > 0);
     CHECK(e.min_ns <= e.low_ns && e.low_ns <= e.median_ns && e.median_ns <= e.high_ns &&
           e.high_ns <= e.max_ns && e.p95_ns <= e.p99_ns);
-    sonde_profile_summary s = SONDE_INIT(sonde_profile_summary), t = SONDE_INIT(sonde_profile_summary);
+    sonde_profile_summary s = SONDE_INIT(sonde_profile_summary),
+                          t = SONDE_INIT(sonde_profile_summary);
     CHECK_OK(sonde_history_record_profile(r, &again, &err));
     CHECK_OK(sonde_profile_summary_get(profile, &s, &err));
     CHECK_OK(sonde_profile_summary_get(again, &t, &err));
@@ -131,7 +132,8 @@ TEST(options_have_one_form_and_are_asked_for_by_key)
     sonde_error err;
     sonde_history *h = open_at(in_dir("options.db"), &err);
     CHECK_MSG(h, "%s", err.message);
-    static const char *const bad[] = {"[1]", "{", "{\"a\":}", "7", "{\"a\":1} x", "{\"a\":\"\xff\"}"};
+    static const char *const bad[] = {"[1]", "{",           "{\"a\":}",
+                                      "7",   "{\"a\":1} x", "{\"a\":\"\xff\"}"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         CHECK_EQ(add_entry(h, "m", bad[i], 1000, 1, "", &err), 0);
         CHECK_MSG(err.status == SONDE_INVALID_ARGUMENT, "%s: %s", bad[i], err.message);
@@ -172,7 +174,8 @@ TEST(filters_leave_what_they_name)
     for (int i = 0; i < 600; i++) {
         char commit[16];
         snprintf(commit, sizeof commit, "%07x", i % 2 ? 0xabc0000 + i : 0x1230000 + i);
-        CHECK(add_entry(h, i % 3 ? "zoo:a?batch=8" : "b[1].onnx", NULL, 1000, 10000 + i, commit, &err));
+        CHECK(add_entry(h, i % 3 ? "zoo:a?batch=8" : "b[1].onnx", NULL, 1000, 10000 + i, commit,
+                        &err));
     }
     static const struct {
         sonde_history_filter f;
@@ -209,7 +212,8 @@ TEST(filters_leave_what_they_name)
     sonde_history_close(h);
 }
 
-static void check_found(sonde_history *h, const char *reference, const char *model, int64_t expected)
+static void check_found(sonde_history *h, const char *reference, const char *model,
+                        int64_t expected)
 {
     sonde_error err = {.message = ""};
     sonde_history_filter f = SONDE_INIT(sonde_history_filter);
@@ -253,8 +257,18 @@ TEST(references_count_back_among_entries_that_are_alike)
     check_found(h, "aaaa", NULL, 3);
     check_found(h, "aaa", NULL, 0);
     check_found(h, "ffff", NULL, 0);
-    static const char *const odd[] = {"", "@", "@1", "@-", "@--1", "@-99999999999999999999", "#",
-                                      "1x", "-1", "@-1 ", "99999999999999999999999", "\xff"};
+    static const char *const odd[] = {"",
+                                      "@",
+                                      "@1",
+                                      "@-",
+                                      "@--1",
+                                      "@-99999999999999999999",
+                                      "#",
+                                      "1x",
+                                      "-1",
+                                      "@-1 ",
+                                      "99999999999999999999999",
+                                      "\xff"};
     for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++)
         check_found(h, odd[i], NULL, 0);
     sonde_history_close(h);

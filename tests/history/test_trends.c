@@ -3,17 +3,17 @@
 #include "history/entries.h"
 
 /* 30 entries, of which those from `step` on take 10 % longer; noise of half a percent. */
-static void add_series(sonde_history *h, const char *model, const char *options, double ns, int step,
-                       int64_t at)
+static void add_series(sonde_history *h, const char *model, const char *options, double ns,
+                       int step, int64_t at)
 {
     sonde_error err = {.message = ""};
     for (int i = 0; i < 30; i++) {
         const double noise = 1 + ((double)(test_rand() % 1000) / 1000 - 0.5) / 100;
         char commit[16];
         snprintf(commit, sizeof commit, "abc%04d", i);
-        CHECK_MSG(add_entry(h, model, options, ns * noise * (i >= step ? 1.1 : 1), at + i, commit,
-                            &err),
-                  "%s", err.message);
+        CHECK_MSG(
+            add_entry(h, model, options, ns * noise * (i >= step ? 1.1 : 1), at + i, commit, &err),
+            "%s", err.message);
     }
 }
 

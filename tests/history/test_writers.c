@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many writers, and writers that end in the middle of it: what was added is there. With SONDE_FULL=1
- * as many as somebody may have. */
+/* Many writers, and writers that end in the middle of it: what was added is there. With
+ * SONDE_FULL=1 as many as somebody may have. */
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -223,7 +223,8 @@ TEST(a_list_does_not_see_what_is_added_or_removed_behind_it)
 {
     NEED_SQLITE();
     sonde_error err;
-    sonde_history *h = open_at(in_dir("moving.db"), &err), *other = open_at(in_dir("moving.db"), &err);
+    sonde_history *h = open_at(in_dir("moving.db"), &err),
+                  *other = open_at(in_dir("moving.db"), &err);
     sonde_history_cursor *c = NULL;
     sonde_history_entry e = SONDE_INIT(sonde_history_entry);
     CHECK_MSG(h && other, "%s", err.message);

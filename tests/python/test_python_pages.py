@@ -7,7 +7,7 @@ import re
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("python*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("python*.md")), ROOT / "docs/history.md"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

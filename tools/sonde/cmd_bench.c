@@ -67,11 +67,13 @@ static const option_row result_rows[] = {
     LABELS_ROW(bench_options, values),   PROFILE_ROW(bench_options, profile),
     JSON_ROW(bench_options, json),       {0}};
 
-static const option_group groups[] = {
-    {"Comparison", compared_rows, 0, NULL},     MEASURING_OPTIONS(bench_options, setup.measuring),
-    INPUT_OPTIONS(bench_options, setup.inputs), {"Results", result_rows, 0, NULL},
-    KEEP_OPTIONS(bench_options, keep),
-    MODEL_OPTIONS(bench_options, setup.model),  {0}};
+static const option_group groups[] = {{"Comparison", compared_rows, 0, NULL},
+                                      MEASURING_OPTIONS(bench_options, setup.measuring),
+                                      INPUT_OPTIONS(bench_options, setup.inputs),
+                                      {"Results", result_rows, 0, NULL},
+                                      KEEP_OPTIONS(bench_options, keep),
+                                      MODEL_OPTIONS(bench_options, setup.model),
+                                      {0}};
 
 enum { MOST_NUMBERS = 64 };
 

@@ -66,22 +66,47 @@ static int pick(const list *rest, size_t *which)
                       rest->items[0]);
 }
 
+/* Options that the verb would not look at. */
+static int check_fit(const history_options *o, size_t which)
+{
+    const struct {
+        const char *option;
+        bool given;
+        size_t a, b; /* the verbs that take it */
+    } rows[] = {{"-n", o->count >= 0, LIST, LIST},
+                {"--all", o->all, LIST, LIST},
+                {"--across", o->across != NULL, TREND, TREND},
+                {"--op", o->op != NULL, TREND, TREND},
+                {"--by", o->by != NULL, DIFF, DIFF},
+                {"--fail-on-regression", o->fail != NULL, TREND, DIFF},
+                {"--keep", o->keep >= 0, PRUNE, PRUNE},
+                {"--only-profiles", o->only_profiles, PRUNE, PRUNE}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].given && which != rows[i].a && which != rows[i].b)
+            return fail_usage("%s is an option of 'history %s'%s%s%s, not of 'history %s'",
+                              rows[i].option, sub_verbs[rows[i].a].name,
+                              rows[i].a != rows[i].b ? " and '" : "",
+                              rows[i].a != rows[i].b ? sub_verbs[rows[i].b].name : "",
+                              rows[i].a != rows[i].b ? "'" : "", sub_verbs[which].name);
+    return -1;
+}
+
 /* Only what changes entries opens it for writing, and what finds an older schema. */
-static int open_history(const history_options *o, bool writes, sonde_history **h)
+static int open_history(const history_options *o, sonde_context *c, bool writes, sonde_history **h)
 {
     sonde_history_options how = SONDE_INIT(sonde_history_options);
     sonde_error err;
     how.read_only = 1;
-    sonde_status st = sonde_history_open(NULL, o->db, &how, h, &err);
+    sonde_status st = sonde_history_open(c, o->db, &how, h, &err);
     if (st == SONDE_NOT_FOUND)
         return fail("%s; --save of 'sonde profile' and 'sonde bench' makes one", err.message);
     how.read_only = 0;
     if (st == SONDE_UNSUPPORTED && sonde_history_available())
-        st = sonde_history_open(NULL, o->db, &how, h, &err);
+        st = sonde_history_open(c, o->db, &how, h, &err);
     else if (!st && writes) {
         sonde_history_close(*h);
         *h = NULL;
-        st = sonde_history_open(NULL, o->db, &how, h, &err);
+        st = sonde_history_open(c, o->db, &how, h, &err);
     }
     return st ? fail("%s", err.message) : EXIT_OK;
 }
@@ -113,22 +138,32 @@ static int run(history_options *o, size_t which, sonde_history *h)
     }
 }
 
+static int open_and_run(history_options *o, size_t which)
+{
+    sonde_history *h = NULL;
+    sonde_context *c = reading_context(0);
+    int code = c ? open_history(o, c, sub_verbs[which].writes, &h) : EXIT_ERROR;
+    if (!code)
+        code = run(o, which, h);
+    sonde_history_close(h);
+    sonde_context_release(c);
+    return code;
+}
+
 int cmd_history(int argc, char **argv)
 {
     static const verb_options verb = {"history", details, history_groups, help_formats};
     history_options o = {.count = -1, .keep = -1};
     size_t which = LIST;
-    sonde_history *h = NULL;
     int code = options_parse(&verb, &o.common, argc, argv);
     if (code < 0)
         code = pick(&o.common.rest, &which);
     if (code < 0)
+        code = check_fit(&o, which);
+    if (code < 0)
         code = history_options_check(&o);
     if (code < 0)
-        code = open_history(&o, sub_verbs[which].writes, &h);
-    if (!code)
-        code = run(&o, which, h);
-    sonde_history_close(h);
+        code = open_and_run(&o, which);
     options_free(&verb, &o.common);
     return code;
 }

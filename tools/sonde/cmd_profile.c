@@ -228,7 +228,8 @@ static void add_inputs(text *t, const feeds *in)
     text_free(&names);
 }
 
-/* What decides how long a run takes, and is not the usual: entries that say the same are compared. */
+/* What decides how long a run takes, and is not the usual: entries that say the same are compared.
+ */
 static void describe(const runner *r, const profile_options *o, text *t)
 {
     const model_options *m = &o->setup.model;
@@ -269,8 +270,7 @@ static int keep(const runner *r, const profile_options *o, const sonde_profile *
     what.profile = profile;
     what.source = r->model.model;
     what.options = options.data;
-    const int code =
-        history_save(&o->keep, &o->setup.common, o->setup.common.rest.items[0], &what);
+    const int code = history_save(&o->keep, &o->setup.common, o->setup.common.rest.items[0], &what);
     text_free(&options);
     return code;
 }

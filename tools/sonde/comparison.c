@@ -52,7 +52,7 @@ static int row_at(const comparison *d, size_t i, sonde_change *c)
     sonde_error err;
     *c = d->total;
     return i < count_rows(d) && sonde_comparison_row(d->rows, i, c, &err) ? fail("%s", err.message)
-                                                                         : EXIT_OK;
+                                                                          : EXIT_OK;
 }
 
 /* ------------------------------------------------------------------ the table */

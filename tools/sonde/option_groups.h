@@ -114,7 +114,7 @@ typedef struct run_setup {
     input_options inputs;
     measuring_options measuring;
     bool counters;
-    bool hashes; /* bench: the history wants to know the model's content */
+    bool hashes;      /* bench: the history wants to know the model's content */
     int record_level; /* not 0: recording starts before the model is loaded */
 } run_setup;
 #define SETUP_DEFAULTS                                                                             \

@@ -64,15 +64,16 @@ typedef struct sonde_history_new {
     const double *samples_ns; /* latencies of single runs, in their order */
     size_t sample_count;
     /* What was measured: */
-    const sonde_model *source; /* hashes of its content and form; NULL: not known */
-    const char *model;         /* its name; NULL: the profile's */
+    const sonde_model *source;           /* hashes of its content and form; NULL: not known */
+    const char *model;                   /* its name; NULL: the profile's */
     const char *model_hash, *model_form; /* instead of `source`; NULL: not known */
     const char *kind;                    /* NULL: "profile", or "bench" without a profile */
     const char *runtime, *version;       /* that ran it; NULL: "sonde" and this version */
     const char *commit; /* of the code that was measured; NULL: see sonde_commit_find */
     const char *host;   /* that measured it; NULL: this one */
-    const char *options; /* a JSON object: what was chosen, such as {"batch":8}. The threads and the
-                            precision of the profile are added where it does not say them. NULL: {} */
+    const char
+        *options; /* a JSON object: what was chosen, such as {"batch":8}. The threads and the
+                     precision of the profile are added where it does not say them. NULL: {} */
     const char *note;
     uint64_t peak_bytes; /* of memory; 0: that of the profile's process */
     int64_t at_ms;       /* when; 0: the profile's start, else now */
@@ -104,10 +105,11 @@ typedef struct sonde_history_entry {
     const char *kind, *runtime, *version;
     const char *model, *model_hash, *model_form; /* the hashes: "" when not known */
     const char *commit, *note;                   /* "" */
-    const char *host, *cpu, *cpu_level; /* the host is what SONDE_MACHINE says, else the host's name */
+    const char *host;                            /* what SONDE_MACHINE says, else its name */
+    const char *cpu, *cpu_level;
     int cores;
-    const char *options; /* JSON, its keys sorted */
-    uint64_t runs, samples; /* measured, and kept one by one */
+    const char *options;               /* JSON, its keys sorted */
+    uint64_t runs, samples;            /* measured, and kept one by one */
     double median_ns, low_ns, high_ns; /* and its 95 % interval; both equal it: not known */
     double mean_ns, stddev_ns, min_ns, max_ns, p95_ns, p99_ns;
     uint64_t peak_bytes;    /* 0: not known */
@@ -127,7 +129,7 @@ enum {
 /* NULL and 0: everything. Patterns have *, ? and [a-z]. */
 typedef struct sonde_history_filter {
     size_t struct_size;
-    const char *model;   /* a pattern, or the beginning of the hash of its content */
+    const char *model; /* a pattern, or the beginning of the hash of its content */
     const char *kind, *runtime;
     const char *commit;  /* its beginning */
     const char *machine; /* a pattern for host or processor */
@@ -174,8 +176,7 @@ SONDE_API sonde_status sonde_history_record_entry(const sonde_history_record *re
                                                   sonde_history_entry *entry, sonde_error *err);
 /* Largest time first. SONDE_NOT_FOUND past the end. */
 SONDE_API sonde_status sonde_history_record_operator(const sonde_history_record *record,
-                                                     size_t index,
-                                                     sonde_history_operator *op,
+                                                     size_t index, sonde_history_operator *op,
                                                      sonde_error *err);
 /* Latencies in their order; of very many runs, some at equal distances. */
 SONDE_API const double *sonde_history_record_samples(const sonde_history_record *record,
@@ -214,8 +215,8 @@ typedef struct sonde_trends sonde_trends;
 
 typedef struct sonde_trend_options {
     size_t struct_size;
-    unsigned across;        /* SONDE_ACROSS_… joined by | */
-    const char *op;         /* the mean time of this operator type instead of the run's median */
+    unsigned across; /* SONDE_ACROSS_… joined by | */
+    const char *op;  /* the mean time of this operator type instead of the run's median */
     double false_alarms, least; /* see sonde_change_options; 0: the defaults */
     size_t shortest;
 } sonde_trend_options;
@@ -229,8 +230,8 @@ SONDE_API void sonde_trends_release(sonde_trends *trends);
 /* One series; that of the newest entry first. */
 typedef struct sonde_trend {
     size_t struct_size;
-    const char *title;   /* "zoo:tiny_cnn, 1 thread" */
-    const char *machine; /* "host, processor" */
+    const char *title;              /* "zoo:tiny_cnn, 1 thread" */
+    const char *machine;            /* "host, processor" */
     size_t points, levels, changes; /* levels: one more than changes; 0 without points */
 } sonde_trend;
 SONDE_API size_t sonde_trends_count(const sonde_trends *trends);

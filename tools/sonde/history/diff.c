@@ -36,8 +36,8 @@ static int find(sonde_history *h, const history_options *o, const char *old_one,
     for (int k = 0; k < 2 && !code; k++) {
         const sonde_history_entry *e = &p->entries[k];
         char *date = entry_date(e->at_ms), *commit = short_commit(e->commit);
-        p->titles[k] = text_of("#%lld of %s%s%s", (long long)e->id, date, *commit ? ", " : "",
-                               commit);
+        p->titles[k] =
+            text_of("#%lld of %s%s%s", (long long)e->id, date, *commit ? ", " : "", commit);
         free(commit);
         free(date);
     }

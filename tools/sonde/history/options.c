@@ -89,9 +89,10 @@ static int take_date(const char *option, const char *said, int64_t *ms)
 {
     if (!said || history_date(said, ms))
         return -1;
-    return fail_usage("--%s takes a date such as 2026-01-31 or '2026-01-31 12:00', or how long ago, "
-                      "such as 7d or 12h, not '%s'",
-                      option, said);
+    return fail_usage(
+        "--%s takes a date such as 2026-01-31 or '2026-01-31 12:00', or how long ago, "
+        "such as 7d or 12h, not '%s'",
+        option, said);
 }
 
 /* ------------------------------------------------------------------ all of them */

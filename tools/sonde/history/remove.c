@@ -2,8 +2,14 @@
 /* Removing entries. All references are looked up before the first entry goes: they count from the
  * newest one. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "history/parts.h"
+
+static bool is_quiet(const history_options *o)
+{
+    return o->common.quiet || (o->table.json && strcmp(o->table.json, "-") == 0);
+}
 
 int history_remove(history_options *o, sonde_history *h, const char *const *references, size_t n)
 {
@@ -14,11 +20,20 @@ int history_remove(history_options *o, sonde_history *h, const char *const *refe
         st = sonde_history_find(h, references[i], &o->filter, &ids[i], &err);
     for (size_t i = 0; i < n && !st; i++) {
         st = sonde_history_remove(h, ids[i], &err);
-        if (!st && !o->common.quiet)
+        if (!st && !is_quiet(o))
             printf("removed #%lld\n", (long long)ids[i]);
     }
+    text t = {.n = 0};
+    text_add(&t, "{\"schema\": \"sonde.history.removed/1\", \"removed\": [");
+    for (size_t i = 0; i < n; i++)
+        text_add(&t, "%s%lld", i ? ", " : "", (long long)ids[i]);
+    text_add(&t, "]}\n");
     free(ids);
-    return st ? fail("%s", err.message) : EXIT_OK;
+    int code = st ? fail("%s", err.message) : EXIT_OK;
+    if (!code && o->table.json)
+        code = write_text(o->table.json, t.data, t.n);
+    text_free(&t);
+    return code;
 }
 
 int history_prune(const history_options *o, sonde_history *h)
@@ -32,8 +47,14 @@ int history_prune(const history_options *o, sonde_history *h)
     how.only_profiles = o->only_profiles;
     if (sonde_history_prune(h, &o->filter, &how, &removed, &err))
         return fail("%s", err.message);
-    if (!o->common.quiet)
+    if (!is_quiet(o))
         printf("%s %llu %s\n", o->only_profiles ? "removed the profiles of" : "removed",
                (unsigned long long)removed, removed == 1 ? "entry" : "entries");
-    return EXIT_OK;
+    if (!o->table.json)
+        return EXIT_OK;
+    char *json = text_of("{\"schema\": \"sonde.history.pruned/1\", \"removed\": %llu}\n",
+                         (unsigned long long)removed);
+    const int code = write_text(o->table.json, json, strlen(json));
+    free(json);
+    return code;
 }

@@ -14,13 +14,16 @@ static const char *name_of(const char *model)
 int history_save(const keep_options *k, const common_options *o, const char *model,
                  sonde_history_new *what)
 {
+    sonde_context *c = reading_context(0);
     sonde_history *h = NULL;
     sonde_error err;
     int64_t id;
+    if (!c)
+        return EXIT_ERROR;
     what->model = name_of(model);
     what->note = k->note;
     what->commit = k->commit;
-    sonde_status st = sonde_history_open(NULL, k->save, NULL, &h, &err);
+    sonde_status st = sonde_history_open(c, k->save, NULL, &h, &err);
     if (!st)
         st = sonde_history_add(h, what, &id, &err);
     if (!st && !o->quiet) {
@@ -29,5 +32,6 @@ int history_save(const keep_options *k, const common_options *o, const char *mod
         free(path);
     }
     sonde_history_close(h);
+    sonde_context_release(c);
     return st ? fail("the result is not in the history: %s", err.message) : EXIT_OK;
 }

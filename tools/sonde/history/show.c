@@ -29,8 +29,8 @@ static void print_facts(const sonde_history_entry *e)
     print_fact("note", e->note);
     print_fact("options", options);
     print_fact("host", e->host);
-    char *cpu = text_of("%s%s%s, %d cores", e->cpu, *e->cpu_level ? ", " : "", e->cpu_level,
-                        e->cores);
+    char *cpu =
+        text_of("%s%s%s, %d cores", e->cpu, *e->cpu_level ? ", " : "", e->cpu_level, e->cores);
     print_fact("processor", cpu);
     printf("median     %s", time_text(e->median_ns / 1e6));
     if (e->high_ns > e->low_ns) {

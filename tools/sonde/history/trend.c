@@ -59,8 +59,9 @@ static void print_level(const sonde_trends *t, size_t k, const sonde_trend_level
         snprintf(change, sizeof change, "%+.1f %%", percent(l->ratio));
     const char *time = time_text(l->ns / 1e6);
     printf("  from %-7s %s  %-8s  %*s%s  %5zu entr%s  %s%s%s%s%s\n", id, date, commit,
-           10 - display_width(time), "", time, l->to - l->from, l->to - l->from == 1 ? "y  " : "ies",
-           change, p.new_model && !first ? ", another model" : "", *note ? "  \"" : "", note,
+           10 - display_width(time), "", time, l->to - l->from,
+           l->to - l->from == 1 ? "y  " : "ies", change,
+           p.new_model && !first ? ", another model" : "", *note ? "  \"" : "", note,
            *note ? "\"" : "");
     free(date);
     free(commit);
@@ -200,9 +201,10 @@ int history_trend(history_options *o, sonde_history *h)
     for (size_t i = 0; i < o->table.outputs.n; i++)
         if (!has_suffix(o->table.outputs.items[i], ".svg") &&
             !has_suffix(o->table.outputs.items[i], ".html"))
-            return fail_usage("unknown format of '%s'; trend saves .svg and .html; --json saves the "
-                              "figures",
-                              o->table.outputs.items[i]);
+            return fail_usage(
+                "unknown format of '%s'; trend saves .svg and .html; --json saves the "
+                "figures",
+                o->table.outputs.items[i]);
     how.across = o->across_set;
     how.op = o->op;
     if (sonde_history_trends(h, &o->filter, &how, &t, &err))

@@ -108,8 +108,8 @@ void entry_json(text *t, const sonde_history_entry *e)
     add_number(t, "max_ns", e->max_ns);
     add_number(t, "p95_ns", e->p95_ns);
     add_number(t, "p99_ns", e->p99_ns);
-    text_add(t, ", \"peak_bytes\": %llu, \"profile_bytes\": %llu", (unsigned long long)e->peak_bytes,
-             (unsigned long long)e->profile_bytes);
+    text_add(t, ", \"peak_bytes\": %llu, \"profile_bytes\": %llu",
+             (unsigned long long)e->peak_bytes, (unsigned long long)e->profile_bytes);
 }
 
 int entry_get(sonde_history *h, const char *reference, const sonde_history_filter *f,
@@ -123,7 +123,7 @@ int entry_get(sonde_history *h, const char *reference, const sonde_history_filte
     e->struct_size = sizeof *e;
     if (!st)
         st = sonde_history_record_entry(*record, e, &err);
-    return !st                              ? EXIT_OK
+    return !st                            ? EXIT_OK
            : st == SONDE_INVALID_ARGUMENT ? fail_usage("%s", err.message)
-                                            : fail("%s", err.message);
+                                          : fail("%s", err.message);
 }
