@@ -3,12 +3,15 @@
  * chance that noise has such a z at any place. For one stretch Siegmund's approximation gives it
  * (James, James and Siegmund, "Tests for a change-point", Biometrika 74, 1987), which is close even
  * for a few values because it knows that places are discrete. Over all stretches the chances are
- * added, which is an upper bound. */
+ * added. That is much too large, because stretches overlap and what is found in one is tested again
+ * between its neighbours; so those but the longest count by OVERLAP, which simulation found: with
+ * it 20 to 1000 independent values have a false alarm as often as they are said to, or less. */
 #include <math.h>
 
 #include "changes/changes.h"
 
 #define SQRT2   1.4142135623730951
+#define OVERLAP 0.12
 #define SQRT2PI 2.5066282746310002
 
 static double density(double z)
@@ -78,14 +81,15 @@ double sn_chance_anywhere(const sn_search_layers *layers, double z)
     if (!(z > 1))
         return 1;
     for (size_t i = 0; i < layers->n; i++)
-        sum += (double)layers->row[i].count * in_one(layers->row[i].length, layers->shortest, z);
+        sum += (i ? OVERLAP : 1) * (double)layers->row[i].count *
+               in_one(layers->row[i].length, layers->shortest, z);
     return sum < 1 ? sum : 1;
 }
 
 double sn_chance_threshold(const sn_search_layers *layers, double chance)
 {
-    double low = 1, high = 40; /* a chance of 1e-349 */
-    for (int i = 0; i < 60; i++) {
+    double low = 1, high = 40;     /* a chance of 1e-349 */
+    for (int i = 0; i < 26; i++) { /* to a millionth */
         const double middle = (low + high) / 2;
         if (sn_chance_anywhere(layers, middle) > chance)
             low = middle;

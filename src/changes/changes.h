@@ -23,7 +23,7 @@ typedef struct sn_search_layers {
     sn_search_layer row[SN_SEARCH_LAYERS];
     size_t n, shortest;
 } sn_search_layers;
-/* Bound of the chance that noise alone has a z of this size at any place of any stretch. */
+/* The chance that noise alone has a z of this size at any place of any stretch. */
 double sn_chance_anywhere(const sn_search_layers *layers, double z);
 /* The z with that chance. */
 double sn_chance_threshold(const sn_search_layers *layers, double chance);
@@ -50,7 +50,7 @@ bool sn_scan_init(sn_scan *s, const uint32_t *ranks, size_t count, size_t shorte
 void sn_scan_free(sn_scan *s);
 /* Fills `at` and `z` of the stretch. */
 void sn_scan_stretch(sn_scan *s, sn_stretch *stretch);
-/* s->scores of all values of a stretch; the sum of their squares. */
+/* s->scores of all values of a stretch; the sum of their squares, 0 where all are equal. */
 double sn_scan_scores(sn_scan *s, size_t from, size_t to);
 
 /* ------------------------------------------------------------------ noise.c */

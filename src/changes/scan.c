@@ -56,6 +56,10 @@ double sn_scan_scores(sn_scan *s, size_t from, size_t to)
     for (size_t i = 0; i < n; i++)
         s->keys[i] = (uint64_t)s->ranks[from + i] << 32 | (uint64_t)i;
     qsort(s->keys, n, sizeof *s->keys, by_key);
+    if (s->keys[0] >> 32 == s->keys[n - 1] >> 32) { /* all are equal */
+        memset(s->scores, 0, n * sizeof *s->scores);
+        return 0;
+    }
     for (size_t i = 0; i < n;) {
         size_t end = i;
         double sum = 0;
@@ -78,7 +82,7 @@ void sn_scan_stretch(sn_scan *s, sn_stretch *stretch)
     if (n < 2 * least || n < 4)
         return;
     const double squares = sn_scan_scores(s, stretch->from, stretch->to);
-    if (!(squares > 0)) /* all are equal */
+    if (!(squares > 0))
         return;
     for (size_t k = 1; k <= n - least; k++) {
         sum += s->scores[k - 1];

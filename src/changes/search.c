@@ -25,7 +25,7 @@ typedef struct search {
     SN_VEC(sn_stretch) stretches;
     SN_VEC(sn_stretch) found; /* in order of at */
     size_t *places;           /* of the changes, for those that want them alone */
-    double *sorted;
+    double *sorted, *weights; /* of a level; of the changes */
     double threshold;
 } search;
 
@@ -116,13 +116,6 @@ static bool insert(search *w, const sn_stretch *one)
     return true;
 }
 
-static void take_out(search *w, size_t which)
-{
-    memmove(w->found.data + which, w->found.data + which + 1,
-            (w->found.n - 1 - which) * sizeof *w->found.data);
-    w->found.n--;
-}
-
 static bool choose(search *w)
 {
     w->found.n = 0;
@@ -163,20 +156,34 @@ static bool place_again(search *w)
     return moved;
 }
 
-/* Takes out changes that noise could be, each the least convincing first. True: there were some. */
+/* Takes out every change of which `w->weights` is below `least` and not above those of its
+ * neighbours: what is left of a pair is then looked at with more values on its sides. True: there
+ * were some. */
+static bool take_out(search *w, double least)
+{
+    size_t kept = 0;
+    double before = INFINITY;
+    for (size_t i = 0; i < w->found.n; i++) {
+        const double now = w->weights[i], next = i + 1 < w->found.n ? w->weights[i + 1] : INFINITY;
+        if (!(now < least && now < before && now <= next))
+            w->found.data[kept++] = w->found.data[i];
+        before = now;
+    }
+    const bool some = kept < w->found.n;
+    w->found.n = kept;
+    if (some)
+        (void)place_again(w);
+    return some;
+}
+
+/* Takes out changes that noise could be. True: there were some. */
 static bool drop_weak(search *w)
 {
-    bool dropped = false;
-    for (;;) {
-        size_t weakest = 0;
-        for (size_t i = 1; i < w->found.n; i++)
-            if (w->found.data[i].z < w->found.data[weakest].z)
-                weakest = i;
-        if (!w->found.n || w->found.data[weakest].z >= w->threshold)
-            return dropped;
-        take_out(w, weakest);
-        (void)place_again(w);
-        dropped = true;
+    for (int round = 0;; round++) {
+        for (size_t i = 0; i < w->found.n; i++)
+            w->weights[i] = w->found.data[i].z;
+        if (!take_out(w, w->threshold))
+            return round > 0;
     }
 }
 
@@ -207,7 +214,7 @@ static double median_of(search *w, size_t level)
     const size_t from = start_of(w, level), n = end_of(w, level) - from;
     memcpy(w->sorted, w->values + from, n * sizeof *w->sorted);
     qsort(w->sorted, n, sizeof *w->sorted, ascending);
-    return n % 2 ? w->sorted[n / 2] : (w->sorted[n / 2 - 1] + w->sorted[n / 2]) / 2;
+    return n % 2 ? w->sorted[n / 2] : w->sorted[n / 2 - 1] / 2 + w->sorted[n / 2] / 2;
 }
 
 /* |after / before - 1|; infinite where that says nothing. */
@@ -218,25 +225,18 @@ static double size_of(double before, double after)
     return before != 0 && (before > 0) == (after > 0) ? fabs(after / before - 1) : INFINITY;
 }
 
+/* The same with those that are too small to matter. */
 static bool drop_small(search *w)
 {
-    bool dropped = false;
-    for (;;) {
-        size_t smallest = 0;
-        double least = INFINITY, before = w->found.n ? median_of(w, 0) : 0;
+    for (int round = 0;; round++) {
+        double before = w->found.n ? median_of(w, 0) : 0;
         for (size_t i = 0; i < w->found.n; i++) {
-            const double after = median_of(w, i + 1), size = size_of(before, after);
-            if (size < least) {
-                least = size;
-                smallest = i;
-            }
+            const double after = median_of(w, i + 1);
+            w->weights[i] = size_of(before, after);
             before = after;
         }
-        if (!(least < w->o->least))
-            return dropped;
-        take_out(w, smallest);
-        (void)place_again(w);
-        dropped = true;
+        if (!take_out(w, w->o->least))
+            return round > 0;
     }
 }
 
@@ -305,7 +305,8 @@ sonde_status sn_search(const double *values, size_t count, const sn_search_optio
     w.ranks = sn_alloc(alloc, count * sizeof *w.ranks);
     w.places = sn_alloc(alloc, count * sizeof *w.places);
     w.sorted = sn_alloc(alloc, count * sizeof *w.sorted);
-    bool good = w.ranks && w.places && w.sorted &&
+    w.weights = sn_alloc(alloc, count * sizeof *w.weights);
+    bool good = w.ranks && w.places && w.sorted && w.weights &&
                 sn_scan_init(&w.scan, w.ranks, count, options->shortest, alloc);
     if (good) {
         good = run(&w) && give(&w, out);
@@ -313,6 +314,7 @@ sonde_status sn_search(const double *values, size_t count, const sn_search_optio
     }
     sn_vec_free(&w.stretches, alloc);
     sn_vec_free(&w.found, alloc);
+    sn_free(alloc, w.weights, count * sizeof *w.weights);
     sn_free(alloc, w.sorted, count * sizeof *w.sorted);
     sn_free(alloc, w.places, count * sizeof *w.places);
     sn_free(alloc, w.ranks, count * sizeof *w.ranks);

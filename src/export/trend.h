@@ -21,22 +21,21 @@ typedef struct sn_trend_level { /* between changes, of points [from, to) */
     double value; /* its median in ms */
 } sn_trend_level;
 
-typedef struct sn_trend {
+struct sn_trend {                 /* typedef in export.h */
     const char *title, *machine;  /* "regnet_x_400mf, 1 thread", the processor */
     const sn_trend_point *points; /* the oldest first */
     size_t n_points;
     const sn_trend_level *levels; /* none: points alone are drawn */
     size_t n_levels;
-} sn_trend;
+};
 
 /* One picture below the other, 800 pixels wide. */
 sonde_status sn_trend_write_svg(const sn_trend *const *trends, size_t n, sn_sink *sink,
                                 sonde_error *err);
-/* The report page with trends and no profile in it. SONDE_UNSUPPORTED where this build has none. */
-sonde_status sn_trend_write_page(const sn_trend *const *trends, size_t n, sn_allocator *alloc,
-                                 sn_sink *sink, sonde_error *err);
-/* Its data alone: JSON, not compressed (docs/profile-format.md). */
-sonde_status sn_trend_write_data(const sn_trend *const *trends, size_t n, sn_sink *sink,
-                                 sonde_error *err);
+/* The report page with trends and no profile in it (`format` ".html"; SONDE_UNSUPPORTED where this
+ * build has none), or its data alone (".page.gz"). To have trends beside a profile, give them to
+ * the exporter of the page in its options. */
+sonde_status sn_trend_write(const sn_trend *const *trends, size_t n, const char *format,
+                            sn_allocator *alloc, sn_sink *sink, sonde_error *err);
 
 #endif

@@ -41,8 +41,8 @@ typedef struct sonde_change_options {
 
 /* In order of `at`; at most `room` are written, *found counts all. `changes` may be NULL where room
  * is 0. Values that are not finite are skipped: they are no part of any level, and `at` counts
- * them. Takes time that grows like count · log² count, and about 60 bytes of memory a value. Series
- * that are shorter than two levels have no change. */
+ * them. Takes time that grows like count · log² count, and about 120 bytes of memory a value.
+ * Series that are shorter than two levels have no change. */
 SONDE_API sonde_status sonde_changes_find(const double *values, size_t count,
                                           const sonde_change_options *options,
                                           sonde_change_point *changes, size_t room, size_t *found,
