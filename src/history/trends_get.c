@@ -100,8 +100,9 @@ static bool write_file(sn_sink *sink, const void *data, size_t bytes)
     return sn_file_writer_put(sink->user, data, bytes);
 }
 
-static sonde_status write_to(const sn_trend *const *shown, size_t n, const char *path, bool page,
-                             sn_allocator *alloc, sonde_error *err)
+/* `page`: the suffix of one of the forms of the report page; NULL: a picture. */
+static sonde_status write_to(const sn_trend *const *shown, size_t n, const char *path,
+                             const char *page, sn_allocator *alloc, sonde_error *err)
 {
     sn_file_writer *w = sn_alloc(alloc, sizeof *w);
     if (!w)
@@ -110,7 +111,7 @@ static sonde_status write_to(const sn_trend *const *shown, size_t n, const char 
     if (st == SONDE_OK) {
         sn_sink sink = {.write = write_file, .user = w};
         sonde_error why = {.status = SONDE_OK};
-        st = page ? sn_trend_write_page(shown, n, alloc, &sink, &why)
+        st = page ? sn_trend_write(shown, n, page, alloc, &sink, &why)
                   : sn_trend_write_svg(shown, n, &sink, &why);
         if (st == SONDE_OK || sink.failed) /* finishing says why a file was not written */
             st = sn_file_writer_finish(w, false, err);
@@ -132,10 +133,12 @@ sonde_status sonde_trends_save(const sonde_trends *trends, const char *path, son
 {
     SN_REQUIRE(trends, err);
     SN_REQUIRE(path, err);
-    const bool page = ends_with(path, ".html");
+    const char *page = ends_with(path, ".html")      ? ".html"
+                       : ends_with(path, ".page.gz") ? ".page.gz"
+                                                     : NULL;
     if (!page && !ends_with(path, ".svg"))
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "unknown format of '%s'; trends are saved as .svg or .html", path);
+                       "unknown format of '%s'; trends are saved as .svg, .html or .page.gz", path);
     sn_arena arena;
     sonde_status st = SONDE_OK;
     sn_arena_init(&arena, &trends->context->alloc);

@@ -58,7 +58,7 @@ TEST(each_series_has_its_levels)
     CHECK_EQ(sonde_trends_point(t, 1, 30, &p, &err), SONDE_NOT_FOUND);
     CHECK_EQ(sonde_trends_get(t, 3, &s, &err), SONDE_NOT_FOUND);
     CHECK_EQ(sonde_trends_save(t, in_dir("trend.txt"), &err), SONDE_INVALID_ARGUMENT);
-    CHECK_HAS(err.message, ".svg or .html");
+    CHECK_HAS(err.message, ".svg, .html or .page.gz");
     CHECK_OK(sonde_trends_save(t, in_dir("trend.svg"), &err));
     CHECK_EQ(sonde_trends_save(t, in_dir("no/folder/trend.svg"), &err), SONDE_IO);
     sonde_trends_release(t);

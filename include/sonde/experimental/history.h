@@ -258,7 +258,7 @@ typedef struct sonde_trend_level {
 SONDE_API sonde_status sonde_trends_level(const sonde_trends *trends, size_t trend, size_t index,
                                           sonde_trend_level *level, sonde_error *err);
 
-/* A picture (".svg") or the report page (".html"), by suffix. */
+/* A picture (".svg"), the report page (".html") or its data (".page.gz"), by suffix. */
 SONDE_API sonde_status sonde_trends_save(const sonde_trends *trends, const char *path,
                                          sonde_error *err);
 
