@@ -193,23 +193,34 @@ static int show(const sonde_trends *t, const history_options *o)
     return !code && failures ? EXIT_MISMATCH : code;
 }
 
+static int check_outputs_of(const list *outputs)
+{
+    static const char *const suffixes[] = {".svg", ".html", ".page.gz"};
+    for (size_t i = 0; i < outputs->n; i++) {
+        bool known = false;
+        for (size_t k = 0; k < sizeof suffixes / sizeof suffixes[0]; k++)
+            known |= has_suffix(outputs->items[i], suffixes[k]);
+        if (!known)
+            return fail_usage("unknown format of '%s'; trend saves .svg, .html and .page.gz; "
+                              "--json saves the figures",
+                              outputs->items[i]);
+    }
+    return -1;
+}
+
 int history_trend(history_options *o, sonde_history *h)
 {
     sonde_trend_options how = SONDE_INIT(sonde_trend_options);
     sonde_trends *t = NULL;
     sonde_error err;
-    for (size_t i = 0; i < o->table.outputs.n; i++)
-        if (!has_suffix(o->table.outputs.items[i], ".svg") &&
-            !has_suffix(o->table.outputs.items[i], ".html"))
-            return fail_usage(
-                "unknown format of '%s'; trend saves .svg and .html; --json saves the "
-                "figures",
-                o->table.outputs.items[i]);
+    int code = check_outputs_of(&o->table.outputs);
+    if (code >= 0)
+        return code;
     how.across = o->across_set;
     how.op = o->op;
     if (sonde_history_trends(h, &o->filter, &how, &t, &err))
         return fail("%s", err.message);
-    const int code = show(t, o);
+    code = show(t, o);
     sonde_trends_release(t);
     return code;
 }
