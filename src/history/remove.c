@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Removing entries. What they took of the file goes back to the system. */
+/* Removing entries. */
 #include "history/history.h"
 
 static sonde_status changeable(const sonde_history *h, sonde_error *err)
@@ -35,11 +35,16 @@ static sonde_status remove_profile(sn_sql *sql, int64_t id, sonde_error *err)
     return run_with(sql, "UPDATE entry SET profile = 0 WHERE id = ?", id, err);
 }
 
-/* Pages at the end of the file; that they stay is no failure. */
+/* Free pages are used again. Where they are most of the file it is written anew without them; that
+ * this does not work just now is no failure. */
 static void shrink(sn_sql *sql)
 {
+    int64_t pages, empty;
     sonde_error no_matter;
-    (void)sn_sql_run(sql, "PRAGMA incremental_vacuum", &no_matter);
+    if (sn_sql_number(sql, "PRAGMA page_count", &pages, &no_matter) == SONDE_OK &&
+        sn_sql_number(sql, "PRAGMA freelist_count", &empty, &no_matter) == SONDE_OK &&
+        empty > pages / 2)
+        (void)sn_sql_run(sql, "VACUUM", &no_matter);
 }
 
 sonde_status sonde_history_remove(sonde_history *history, int64_t id, sonde_error *err)
@@ -59,8 +64,6 @@ sonde_status sonde_history_remove(sonde_history *history, int64_t id, sonde_erro
         else
             st = sn_sql_commit(sql, err);
     }
-    if (st == SONDE_OK)
-        shrink(sql);
     sn_history_leave(history);
     return st;
 }

@@ -112,9 +112,8 @@ sonde_status sn_history_migrate(sn_sql *sql, sn_allocator *alloc, sonde_error *e
     SN_TRY(sn_sql_number(sql, "PRAGMA user_version", &version, err));
     if (version == SN_HISTORY_SCHEMA)
         return SONDE_OK;
-    /* So that what is removed can be given back; only before there are tables. */
-    if (version == 0)
-        SN_TRY(sn_sql_run(sql, "PRAGMA auto_vacuum = INCREMENTAL", err));
+    /* A new database appears with the first commit, and no pragma may write to it before: the
+     * number of the application is there from the beginning. */
     SN_TRY(sn_sql_begin(sql, err));
     const sonde_status st = take_steps(sql, alloc, err);
     if (st) {

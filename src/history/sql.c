@@ -23,7 +23,8 @@ bool sn_sql_available(void)
 
 static sonde_status fail_with(const sn_sql *sql, int rc, sonde_error *err)
 {
-    const int system = sql->db ? sqlite3_system_errno(sql->db) : 0;
+    const int cause = errno, told = sql->db ? sqlite3_system_errno(sql->db) : 0;
+    const int system = told ? told : cause; /* some failures are not told */
     const char *why = system ? strerror(system) : sqlite3_errstr(rc);
     switch (rc & 0xff) {
     case SQLITE_NOMEM:
@@ -192,6 +193,7 @@ sonde_status sn_sql_add_test(sn_sql *sql, const char *name, sn_sql_test test, vo
 
 sonde_status sn_sql_run(sn_sql *sql, const char *text, sonde_error *err)
 {
+    errno = 0;
     const int rc = sqlite3_exec(sql->db, text, NULL, NULL, NULL);
     return rc == SQLITE_OK ? SONDE_OK : fail_with(sql, rc, err);
 }
@@ -244,6 +246,7 @@ int64_t sn_sql_changes(const sn_sql *sql)
 sonde_status sn_sql_prepare(sn_sql_statement *s, sn_sql *sql, const char *text, sonde_error *err)
 {
     sqlite3_stmt *statement = NULL;
+    errno = 0;
     const int rc = sqlite3_prepare_v2(sql->db, text, -1, &statement, NULL);
     *s = (sn_sql_statement){.sql = sql, .statement = statement};
     return rc == SQLITE_OK ? SONDE_OK : fail_with(sql, rc, err);
@@ -278,6 +281,7 @@ void sn_sql_bind_blob(sn_sql_statement *s, const void *data, size_t bytes)
 
 sonde_status sn_sql_step(sn_sql_statement *s, bool *row, sonde_error *err)
 {
+    errno = 0;
     const int rc = s->problem ? s->problem : sqlite3_step(s->statement);
     *row = rc == SQLITE_ROW;
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? SONDE_OK : fail_with(s->sql, rc, err);
