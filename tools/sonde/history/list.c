@@ -7,45 +7,53 @@
 
 enum { MODEL_WIDTH = 26, KEPT_TITLES = 4096 };
 
-/* Options in words, by series: most entries have the same. */
-typedef struct titles {
-    char *of[KEPT_TITLES];
-    uint64_t series[KEPT_TITLES];
-} titles;
+/* What entries of a series have in common, in words: most have the same. */
+typedef struct title {
+    char *kind, *model, *end; /* cells, and options and host */
+    uint64_t series;
+} title;
 
-static const char *title_of(titles *t, const sonde_history_entry *e)
+static void free_title(title *t)
 {
-    const size_t at = e->series % KEPT_TITLES;
-    if (t->of[at] && t->series[at] == e->series)
-        return t->of[at];
-    free(t->of[at]);
+    free(t->kind);
+    free(t->model);
+    free(t->end);
+}
+
+static const title *title_of(title *titles, const sonde_history_entry *e)
+{
+    title *t = &titles[e->series % KEPT_TITLES];
+    if (t->end && t->series == e->series)
+        return t;
+    free_title(t);
     char *options = entry_options(e->options), *host = printable(e->host);
     const bool own = strcmp(e->runtime, "sonde") == 0;
     char *runtime = own ? NULL : printable(e->runtime);
-    t->of[at] = text_of("%s%s%s%s%s", own ? "" : runtime, own || !*options ? "" : ", ", options,
-                        *host ? "; " : "", host);
-    t->series[at] = e->series;
+    *t = (title){.kind = cell(e->kind, 7),
+                 .model = cell(e->model, MODEL_WIDTH),
+                 .end = text_of("%s%s%s%s%s", own ? "" : runtime, own || !*options ? "" : ", ",
+                                options, *host ? "; " : "", host),
+                 .series = e->series};
     free(runtime);
     free(options);
     free(host);
-    return t->of[at];
+    return t;
 }
 
-static void print_entry(const sonde_history_entry *e, titles *t)
+static void print_entry(const sonde_history_entry *e, title *titles)
 {
-    char *date = entry_date(e->at_ms), *model = cell(e->model, MODEL_WIDTH);
-    char *kind = cell(e->kind, 7), *commit = short_commit(e->commit), *note = printable(e->note);
+    const title *t = title_of(titles, e);
+    char *date = entry_date(e->at_ms);
+    char *commit = short_commit(e->commit), *note = printable(e->note);
     const double half = e->median_ns > 0 ? (e->high_ns - e->low_ns) / 2 / e->median_ns : 0;
     char spread[32] = "";
     if (e->high_ns > e->low_ns && half < 10)
         snprintf(spread, sizeof spread, "± %.1f %%", half * 100);
     const char *time = time_text(e->median_ns / 1e6);
-    printf("%6lld  %s  %s  %s  %*s%s %-*s  %-8s  %s%s%s%s\n", (long long)e->id, date, kind, model,
-           10 - display_width(time), "", time, *spread ? 10 : 9, spread, commit, title_of(t, e),
+    printf("%6lld  %s  %s  %s  %*s%s %-*s  %-8s  %s%s%s%s\n", (long long)e->id, date, t->kind,
+           t->model, 10 - display_width(time), "", time, *spread ? 10 : 9, spread, commit, t->end,
            *note ? "; \"" : "", note, *note ? "\"" : "");
     free(date);
-    free(model);
-    free(kind);
     free(commit);
     free(note);
 }
@@ -55,18 +63,18 @@ static int print_table(sonde_history_cursor *c)
     sonde_history_entry e = SONDE_INIT(sonde_history_entry);
     sonde_error err;
     sonde_status st;
-    titles *t = need(calloc(1, sizeof *t));
+    title *titles = need(calloc(KEPT_TITLES, sizeof *titles));
     bool first = true;
     while ((st = sonde_history_next(c, &e, &err)) == SONDE_OK && !interrupted()) {
         if (first)
             printf("%6s  %-16s  %-7s  %-*s  %10s %-9s  %-8s  %s\n", "id", "date", "kind",
                    MODEL_WIDTH, "model", "median", "", "commit", "options; machine");
         first = false;
-        print_entry(&e, t);
+        print_entry(&e, titles);
     }
     for (size_t i = 0; i < KEPT_TITLES; i++)
-        free(t->of[i]);
-    free(t);
+        free_title(&titles[i]);
+    free(titles);
     if (st && st != SONDE_NOT_FOUND)
         return fail("%s", err.message);
     if (first)
