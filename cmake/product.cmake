@@ -19,7 +19,7 @@ endif()
 file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
 file(GLOB program_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tools/sonde/*.c
   ${CMAKE_SOURCE_DIR}/tools/sonde/bench/*.c ${CMAKE_SOURCE_DIR}/tools/sonde/compare/*.c
-  ${CMAKE_SOURCE_DIR}/tools/sonde/history/*.c
+  ${CMAKE_SOURCE_DIR}/tools/sonde/entries/*.c
   ${CMAKE_SOURCE_DIR}/tools/sonde/view/*.c)
 if(program_sources)
   # The drivers of other runtimes travel in the program.

@@ -2,7 +2,7 @@
 /* sonde history: what `profile --save` and `bench --save` kept. */
 #include <string.h>
 
-#include "history/parts.h"
+#include "entries/parts.h"
 
 static const char details[] =
     "\n"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "doctor.h"
-#include "history/parts.h"
+#include "entries/parts.h"
 #include "runner.h"
 #include "sonde/experimental/memory.h"
 #include "sonde/experimental/whatif.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "bench/parts.h"
-#include "history/parts.h"
+#include "entries/parts.h"
 
 /* What decides how long an inference takes. A variant of a runtime is part of its label. */
 static void describe(const bench_result *r, const bench_options *o, text *t)

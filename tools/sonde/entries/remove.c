@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "history/parts.h"
+#include "entries/parts.h"
 
 static bool is_quiet(const history_options *o)
 {

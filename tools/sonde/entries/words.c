@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "comparison.h"
-#include "history/parts.h"
+#include "entries/parts.h"
 
 char *entry_date(int64_t at_ms)
 {

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "comparison.h"
-#include "history/parts.h"
+#include "entries/parts.h"
 
 #define AT(field) offsetof(history_options, field)
 

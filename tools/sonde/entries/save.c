@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "history/parts.h"
+#include "entries/parts.h"
 
 static const char *name_of(const char *model)
 {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "history/parts.h"
+#include "entries/parts.h"
 
 enum { MODEL_WIDTH = 26, KEPT_TITLES = 4096 };
 

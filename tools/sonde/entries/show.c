@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "comparison.h"
-#include "history/parts.h"
+#include "entries/parts.h"
 
 static void print_fact(const char *name, const char *value)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "comparison.h"
-#include "history/parts.h"
+#include "entries/parts.h"
 
 typedef struct pair {
     sonde_history_record *records[2];

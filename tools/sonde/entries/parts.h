@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of `sonde history`, and what `profile` and `bench` put into it. */
-#ifndef SONDE_TOOL_HISTORY_PARTS_H
-#define SONDE_TOOL_HISTORY_PARTS_H
+#ifndef SONDE_TOOL_ENTRIES_PARTS_H
+#define SONDE_TOOL_ENTRIES_PARTS_H
 
 #include "sonde/experimental/history.h"
 #include "tool.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "comparison.h"
-#include "history/parts.h"
+#include "entries/parts.h"
 
 enum { BARS = 60 };
 
