@@ -101,12 +101,13 @@ static void write_until_killed(const char *path, int told)
 {
     sonde_error err;
     sonde_history *h = open_at(path, &err);
-    for (int64_t i = 1; h; i++) {
+    if (!h)
+        _exit(1);
+    for (int64_t i = 1;; i++) {
         const int64_t id = add_entry(h, "m", "{\"n\":1}", 1000, i, "", &err);
         if (!id || write(told, &id, sizeof id) != sizeof id)
             _exit(1);
     }
-    _exit(1);
 }
 
 TEST(a_writer_that_is_killed_loses_nothing_that_was_added)
