@@ -135,6 +135,7 @@ sonde_status sonde_history_open(sonde_context *context, const char *path,
 {
     SN_REQUIRE(history, err);
     *history = NULL;
+    SN_TRY(sn_sql_need(err));
     sonde_history_options o;
     SN_OPTIONS(o, options, err);
     sonde_context *c = NULL;

@@ -21,6 +21,12 @@ bool sn_sql_available(void)
     return true;
 }
 
+sonde_status sn_sql_need(sonde_error *err)
+{
+    (void)err;
+    return SONDE_OK;
+}
+
 static sonde_status fail_with(const sn_sql *sql, int rc, sonde_error *err)
 {
     const int cause = errno, told = sql->db ? sqlite3_system_errno(sql->db) : 0;
@@ -339,7 +345,7 @@ bool sn_sql_available(void)
     return false;
 }
 
-static sonde_status no_library(sonde_error *err)
+sonde_status sn_sql_need(sonde_error *err)
 {
     return sn_fail(
         err, SONDE_UNSUPPORTED,
@@ -350,7 +356,7 @@ static sonde_status no_library(sonde_error *err)
 sonde_status sn_sql_look(const char *path, int64_t *application, int64_t *version, sonde_error *err)
 {
     (void)path, (void)application, (void)version;
-    return no_library(err);
+    return sn_sql_need(err);
 }
 
 sonde_status sn_sql_open(sn_sql *sql, const char *path, sn_sql_mode mode, int wait_ms,
@@ -358,7 +364,7 @@ sonde_status sn_sql_open(sn_sql *sql, const char *path, sn_sql_mode mode, int wa
 {
     (void)mode;
     *sql = (sn_sql){.path = path, .wait_ms = wait_ms};
-    return no_library(err);
+    return sn_sql_need(err);
 }
 
 void sn_sql_close(sn_sql *sql)
@@ -370,31 +376,31 @@ sonde_status sn_sql_add_test(sn_sql *sql, const char *name, sn_sql_test test, vo
                              sonde_error *err)
 {
     (void)sql, (void)name, (void)test, (void)user;
-    return no_library(err);
+    return sn_sql_need(err);
 }
 
 sonde_status sn_sql_run(sn_sql *sql, const char *text, sonde_error *err)
 {
     (void)sql, (void)text;
-    return no_library(err);
+    return sn_sql_need(err);
 }
 
 sonde_status sn_sql_number(sn_sql *sql, const char *text, int64_t *number, sonde_error *err)
 {
     (void)sql, (void)text, (void)number;
-    return no_library(err);
+    return sn_sql_need(err);
 }
 
 sonde_status sn_sql_begin(sn_sql *sql, sonde_error *err)
 {
     (void)sql;
-    return no_library(err);
+    return sn_sql_need(err);
 }
 
 sonde_status sn_sql_commit(sn_sql *sql, sonde_error *err)
 {
     (void)sql;
-    return no_library(err);
+    return sn_sql_need(err);
 }
 
 void sn_sql_undo(sn_sql *sql)
@@ -418,7 +424,7 @@ sonde_status sn_sql_prepare(sn_sql_statement *s, sn_sql *sql, const char *text, 
 {
     (void)text;
     *s = (sn_sql_statement){.sql = sql};
-    return no_library(err);
+    return sn_sql_need(err);
 }
 
 void sn_sql_bind_int(sn_sql_statement *s, int64_t value)
@@ -445,13 +451,13 @@ sonde_status sn_sql_step(sn_sql_statement *s, bool *row, sonde_error *err)
 {
     (void)s;
     *row = false;
-    return no_library(err);
+    return sn_sql_need(err);
 }
 
 sonde_status sn_sql_do(sn_sql_statement *s, sonde_error *err)
 {
     (void)s;
-    return no_library(err);
+    return sn_sql_need(err);
 }
 
 void sn_sql_reset(sn_sql_statement *s)

@@ -33,6 +33,7 @@ typedef enum sn_sql_mode {
 } sn_sql_mode;
 
 bool sn_sql_available(void);
+sonde_status sn_sql_need(sonde_error *err); /* SONDE_UNSUPPORTED: there is no SQLite */
 /* What the head of a database says of itself, without a lock or a change, even to what lies beside
  * it. SONDE_INVALID_FORMAT: it is none. An empty file has 0 and 0. */
 sonde_status sn_sql_look(const char *path, int64_t *application, int64_t *version,
