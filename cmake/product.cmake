@@ -19,6 +19,7 @@ endif()
 file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
 file(GLOB program_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tools/sonde/*.c
   ${CMAKE_SOURCE_DIR}/tools/sonde/bench/*.c ${CMAKE_SOURCE_DIR}/tools/sonde/compare/*.c
+  ${CMAKE_SOURCE_DIR}/tools/sonde/entries/*.c
   ${CMAKE_SOURCE_DIR}/tools/sonde/view/*.c)
 if(program_sources)
   # The drivers of other runtimes travel in the program.
@@ -48,6 +49,7 @@ if(NOT BUILD_SHARED_LIBS) # a static library hands its needs to whoever links it
   set(SONDE_PACKAGE_DEPENDENCIES Threads)
   foreach(lib IN LISTS SONDE_OPTIONAL_LIBS)
     string(REGEX REPLACE "::.*" "" lib ${lib})
+    string(REPLACE "SQLite" "SQLite3" lib ${lib}) # the package has another name than its target
     list(APPEND SONDE_PACKAGE_DEPENDENCIES ${lib})
   endforeach()
 endif()
@@ -61,10 +63,10 @@ install(FILES ${CMAKE_BINARY_DIR}/sondeConfig.cmake ${CMAKE_BINARY_DIR}/sondeCon
 file(RELATIVE_PATH pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 string(REGEX REPLACE "/$" "" SONDE_PC_PREFIX "\${pcfiledir}/${pc_to_prefix}")
 set(SONDE_PC_PRIVATE "-pthread -lm")
-foreach(pair IN ITEMS "ZLIB -lz" "JPEG -ljpeg" "PNG -lpng")
-  string(REGEX MATCH "^[A-Z]+" lib ${pair})
-  if("${lib}::${lib}" IN_LIST SONDE_OPTIONAL_LIBS)
-    string(REGEX REPLACE "^[A-Z]+" "" flag ${pair})
+foreach(pair IN ITEMS "ZLIB::ZLIB -lz" "JPEG::JPEG -ljpeg" "PNG::PNG -lpng" "SQLite::SQLite3 -lsqlite3")
+  string(REGEX MATCH "^[^ ]+" lib ${pair})
+  if("${lib}" IN_LIST SONDE_OPTIONAL_LIBS)
+    string(REGEX REPLACE "^[^ ]+" "" flag ${pair})
     string(APPEND SONDE_PC_PRIVATE ${flag})
   endif()
 endforeach()

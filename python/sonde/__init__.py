@@ -11,7 +11,7 @@ Code written for onnxruntime runs with the import changed.
 from __future__ import annotations
 
 from . import _convert as _convert
-from . import memory_profiler, metrics, op_profiler, profiler
+from . import history, memory_profiler, metrics, op_profiler, profiler
 from ._bench import BenchResult, bench
 from ._binding import IOBinding
 from ._compare import ModelComparison, compare
@@ -114,6 +114,7 @@ __all__ = [
     "get_build_info",
     "get_device",
     "get_version_string",
+    "history",
     "load_profile",
     "memory_profiler",
     "metrics",

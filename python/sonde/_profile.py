@@ -303,6 +303,14 @@ class ProfileViews:
         trace: dict[str, Any] = json.loads(self.to_bytes())
         return trace
 
+    def save_history(self, path: PathLike | None = None, **entry: Any) -> int:
+        """Adds the profile to the history (None: the user's database) and returns the number of the entry. Further
+        arguments are those of sonde.history.History.add, such as session, commit, options and note."""
+        from . import history
+
+        with history.open(path) as opened:
+            return opened.add(self, **entry)
+
     # ---------------------------------------------------------------- showing
     def _repr_html_(self) -> str:
         return _html.profile(self._profile())

@@ -155,6 +155,9 @@ PyObject *sn_py_pile_finish(sn_py_pile *p, int text, sonde_status st, const sond
 const sonde_profile *sn_py_profile(PyObject *object);
 /* Takes over the profile, also on failure. */
 PyObject *sn_py_wrap_profile(sonde_profile *profile);
+/* A row of a comparison. */
+struct sonde_change;
+PyObject *sn_py_change_dict(const struct sonde_change *c);
 /* {name: list of str, or bytearray of int64}, an item for each span. */
 PyObject *sn_py_span_columns(const sonde_profile *profile);
 
@@ -166,6 +169,7 @@ int sn_py_add_sparsify(PyObject *module);
 int sn_py_add_quantize(PyObject *module);
 int sn_py_add_whatif(PyObject *module);
 int sn_py_add_telemetry(PyObject *module);
+int sn_py_add_history(PyObject *module);
 int sn_py_add_arrow(PyObject *module);
 
 /* ---- words.c: functions of the module that need no object ---- */

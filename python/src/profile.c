@@ -289,7 +289,7 @@ static PyObject *profile_findings(PyObject *self, PyObject *none)
     return list;
 }
 
-static PyObject *change_dict(const sonde_change *c)
+PyObject *sn_py_change_dict(const sonde_change *c)
 {
     return Py_BuildValue(
         "{s:N,s:N,s:N,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:N}", "name",
@@ -309,7 +309,7 @@ static PyObject *change_list(const sonde_comparison *comparison)
         sonde_error err;
         const sonde_status st = i ? sonde_comparison_row(comparison, i - 1, &c, &err)
                                   : sonde_comparison_total(comparison, &c, &err);
-        PyObject *item = st == SONDE_OK ? change_dict(&c) : sn_py_raise(&err);
+        PyObject *item = st == SONDE_OK ? sn_py_change_dict(&c) : sn_py_raise(&err);
         if (!item || PyList_Append(list, item) < 0)
             Py_CLEAR(list);
         Py_XDECREF(item);

@@ -32,6 +32,8 @@ void sn_table_options_parse(const char *text, sn_table_options *out, sn_arena *a
 sonde_status sn_export_table(const sn_profile *p, const sn_table_options *opt, sn_sink *sink,
                              sonde_error *err);
 
+typedef struct sn_trend sn_trend; /* export/trend.h */
+
 /* The rows and what-if columns of .csv and .xlsx, 0 = the default in brackets; what traces show. */
 typedef struct sn_export_options {
     double ratio_90, ratio_80, ratio_70, ratio_others; /* latency now / then [4, 2.5, 2, 1] */
@@ -49,6 +51,8 @@ typedef struct sn_export_options {
     const sonde_scenario_time *scenarios;
     size_t n_scenarios;
     bool live;
+    const sn_trend *const *trends; /* shown beside the profile */
+    size_t n_trends;
 } sn_export_options;
 
 typedef struct sn_exporter {

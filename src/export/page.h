@@ -16,6 +16,8 @@ sonde_status sn_page_data(const sn_profile *p, const sn_export_options *opt, sn_
                           sonde_error *err);
 /* The steps, rows and lives of it, members of the JSON's object (page_tables.c). */
 sonde_status sn_page_tables(const sn_profile *p, sn_writer *w, sonde_error *err);
+/* The value of "trends" (trend_page.c). */
+void sn_page_trends(sn_writer *w, const sn_trend *const *trends, size_t n);
 /* Both profiles side by side, as JSON (page_comparison.c). */
 sonde_status sn_page_comparison(const sn_profile *before, const sn_profile *now,
                                 const sn_export_options *opt, sn_sink *sink, sonde_error *err);

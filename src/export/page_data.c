@@ -277,6 +277,10 @@ static sonde_status put_json(sn_writer *w, const sn_profile *p, const sn_export_
     SN_TRY(put_findings(w, p, opt, err));
     sn_put_key(w, &first, "what_if");
     put_scenarios(w, opt);
+    if (opt->n_trends) {
+        sn_put_key(w, &first, "trends");
+        sn_page_trends(w, opt->trends, opt->n_trends);
+    }
     sn_put_key(w, &first, "strings");
     put_strings(w, t);
     sn_put_key(w, &first, "counts");

@@ -67,10 +67,13 @@ static const option_row result_rows[] = {
     LABELS_ROW(bench_options, values),   PROFILE_ROW(bench_options, profile),
     JSON_ROW(bench_options, json),       {0}};
 
-static const option_group groups[] = {
-    {"Comparison", compared_rows, 0, NULL},     MEASURING_OPTIONS(bench_options, setup.measuring),
-    INPUT_OPTIONS(bench_options, setup.inputs), {"Results", result_rows, 0, NULL},
-    MODEL_OPTIONS(bench_options, setup.model),  {0}};
+static const option_group groups[] = {{"Comparison", compared_rows, 0, NULL},
+                                      MEASURING_OPTIONS(bench_options, setup.measuring),
+                                      INPUT_OPTIONS(bench_options, setup.inputs),
+                                      {"Results", result_rows, 0, NULL},
+                                      KEEP_OPTIONS(bench_options, keep),
+                                      MODEL_OPTIONS(bench_options, setup.model),
+                                      {0}};
 
 enum { MOST_NUMBERS = 64 };
 
@@ -221,6 +224,7 @@ static int measure_model(const request *q, bench_results *out, const char *name,
         run_setup s = q->o->setup;
         s.inputs.batch_size = q->batches.items[b];
         s.common.quiet |= b > 0; /* said once */
+        s.hashes = q->o->keep.save != NULL;
         code = bench_prepare(&model, &s, name);
         for (size_t t = 0; t < q->threads.n && !code; t++) {
             const int threads =
@@ -301,7 +305,8 @@ static int measure_all(const request *q)
                               : "interrupted before the first table was complete");
     if (results.n && code != EXIT_USAGE) {
         const int wrote = write_files(&results, q->o);
-        code = code ? code : wrote ? wrote : outcome(&results);
+        const int kept = q->o->keep.save ? bench_keep(&results, q->o) : EXIT_OK;
+        code = code ? code : wrote ? wrote : kept ? kept : outcome(&results);
     }
     bench_results_free(&results);
     return code;

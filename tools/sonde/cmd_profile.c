@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "doctor.h"
+#include "entries/parts.h"
 #include "runner.h"
 #include "sonde/experimental/memory.h"
 #include "sonde/experimental/whatif.h"
@@ -26,6 +27,7 @@ typedef struct profile_options {
     table_options table;
     int64_t level;
     bool memory, what_if;
+    keep_options keep;
 } profile_options;
 
 #define AT(field) offsetof(profile_options, field)
@@ -66,6 +68,7 @@ static const option_group groups[] = {MEASURING_OPTIONS(profile_options, setup.m
                                       INPUT_OPTIONS(profile_options, setup.inputs),
                                       TABLE_OPTIONS(profile_options, table),
                                       {"Recording", recording_rows, 0, check_recording},
+                                      KEEP_OPTIONS(profile_options, keep),
                                       MODEL_OPTIONS(profile_options, setup.model),
                                       {0}};
 
@@ -211,6 +214,72 @@ static int save_and_show(const runner *r, profile_options *o, const sonde_profil
     return code ? code : looked;
 }
 
+/* ------------------------------------------------------------------ the history */
+static void add_word(text *t, const char *key, const char *value)
+{
+    text_add(t, ", \"%s\": ", key);
+    text_json(t, value);
+}
+
+static void add_inputs(text *t, const feeds *in)
+{
+    text names = {.n = 0};
+    for (size_t i = 0; i < in->n; i++) {
+        char *type = value_type_text(in->values[i]);
+        text_add(&names, "%s%s %s", i ? "; " : "", in->names[i], type);
+        free(type);
+    }
+    add_word(t, "inputs", names.n ? names.data : "");
+    text_free(&names);
+}
+
+/* What decides how long a run takes, and is not the usual: entries that say the same are compared.
+ */
+static void describe(const runner *r, const profile_options *o, text *t)
+{
+    const model_options *m = &o->setup.model;
+    text_add(t, "{\"threads\": %d", sonde_context_threads(r->model.context));
+    add_word(t, "precision", precision_name(m));
+    add_inputs(t, &r->in[0]);
+    if (r->sets > 1)
+        text_add(t, ", \"images\": %zu", r->sets);
+    if (r->model.n_sessions > 1)
+        text_add(t, ", \"instances\": %zu", r->model.n_sessions);
+    if (m->no_optimize)
+        text_add(t, ", \"optimize\": false");
+    if (m->no_prepack)
+        text_add(t, ", \"prepack\": false");
+    if (m->flush_denormals)
+        text_add(t, ", \"flush_denormals\": true");
+    if (m->tune)
+        text_add(t, ", \"tune\": true");
+    for (size_t i = 0; i < m->disabled_passes.n; i++) {
+        text_add(t, i ? ", " : ", \"disabled\": [");
+        text_json(t, m->disabled_passes.items[i]);
+        text_add(t, i + 1 < m->disabled_passes.n ? "" : "]");
+    }
+    if (o->level != 2)
+        text_add(t, ", \"level\": %lld", (long long)o->level);
+    if (o->setup.counters)
+        text_add(t, ", \"counters\": true");
+    if (o->memory)
+        text_add(t, ", \"memory\": true");
+    text_add(t, "}");
+}
+
+static int keep(const runner *r, const profile_options *o, const sonde_profile *profile)
+{
+    text options = {.n = 0};
+    sonde_history_new what = SONDE_INIT(sonde_history_new);
+    describe(r, o, &options);
+    what.profile = profile;
+    what.source = r->model.model;
+    what.options = options.data;
+    const int code = history_save(&o->keep, &o->setup.common, o->setup.common.rest.items[0], &what);
+    text_free(&options);
+    return code;
+}
+
 static int report(const runner *r, profile_options *o)
 {
     sonde_profile *profile = NULL;
@@ -224,6 +293,10 @@ static int report(const runner *r, profile_options *o)
         look_up_scenarios(r, o, &what);
     if (!code)
         code = save_and_show(r, o, profile, what);
+    if (o->keep.save) {
+        const int kept = keep(r, o, profile);
+        code = code ? code : kept;
+    }
     sonde_whatif_release(what);
     sonde_profile_release(profile);
     return code;

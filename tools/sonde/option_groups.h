@@ -97,6 +97,18 @@ int saving_check(const saving_options *o, bool saves, const char *how);
         "Saving", saving_option_rows, offsetof(type, field), NULL                                  \
     }
 
+/* ---- options_keep.c: results that go into the history ---- */
+typedef struct keep_options {
+    const char *save; /* "": the usual database; NULL: not given */
+    const char *note, *commit;
+} keep_options;
+extern const option_row keep_option_rows[];
+int keep_options_check(void *values);
+#define KEEP_OPTIONS(type, field)                                                                  \
+    {                                                                                              \
+        "History", keep_option_rows, offsetof(type, field), keep_options_check                     \
+    }
+
 /* ---- what a model is made ready and run with: begins the struct of verbs that do so ---- */
 typedef struct run_setup {
     common_options common;
@@ -104,6 +116,7 @@ typedef struct run_setup {
     input_options inputs;
     measuring_options measuring;
     bool counters;
+    bool hashes;      /* bench: the history wants to know the model's content */
     int record_level; /* not 0: recording starts before the model is loaded */
     list labels;      /* of what is recorded: "host=a" */
 } run_setup;

@@ -189,20 +189,23 @@ void text_add(text *t, const char *fmt, ...)
 
 void text_json(text *t, const char *s)
 {
-    text_add(t, "\"");
+    const char *plain = s; /* from there on nothing needs an escape */
     uint32_t c;
+    text_add(t, "\"");
     for (size_t n; *s; s += n ? n : 1) {
         n = utf8_next(s, &c);
+        if (n && c >= 0x20 && c != '"' && c != '\\')
+            continue;
+        text_add(t, "%.*s", (int)(s - plain), plain);
+        plain = s + (n ? n : 1);
         if (!n)
             text_add(t, "\xEF\xBF\xBD"); /* no character: the one that stands for those */
-        else if (c == '"' || c == '\\')
-            text_add(t, "\\%c", (char)c);
         else if (c < 0x20)
             text_add(t, "\\u%04x", (unsigned)c);
         else
-            text_add(t, "%.*s", (int)n, s);
+            text_add(t, "\\%c", (char)c);
     }
-    text_add(t, "\"");
+    text_add(t, "%.*s\"", (int)(s - plain), plain);
 }
 
 void text_free(text *t)

@@ -86,10 +86,11 @@ typedef struct bench_accuracy {
 
 /* One runtime on one model in one configuration. */
 typedef struct bench_result {
-    char *model;   /* as people typed it: "zoo:regnet_x_400mf" */
-    char *runtime; /* with its variant: "onnxruntime:opt=off" */
-    char *name;    /* without: "onnxruntime" */
-    char *version; /* "" when it never said */
+    char *model;     /* as people typed it: "zoo:regnet_x_400mf" */
+    char *hashes[2]; /* of the model's content and form; NULL: nobody asked */
+    char *runtime;   /* with its variant: "onnxruntime:opt=off" */
+    char *name;      /* without: "onnxruntime" */
+    char *version;   /* "" when it never said */
     int threads, instances;
     int64_t batch;     /* samples in one inference; 1 when the model has no batch dimension */
     int rounds, turns; /* turns: the most that a round had; 1: one runtime at a time */

@@ -21,6 +21,7 @@ typedef struct bench_options {
     tolerances tolerances;
     value_options values;
     int profile;
+    keep_options keep;
 } bench_options;
 
 /* ---- runtimes.c ---- */
@@ -77,6 +78,7 @@ typedef struct bench_model {
     list inputs;      /* .npz files, each with a .safetensors beside it; runs take them in turn */
     list images;      /* what the inputs were made of; empty: something else */
     char *preprocess; /* "" or the line of bench_image */
+    char *hashes[2];  /* of its content and form; NULL: not asked for */
     int64_t batch;
 } bench_model;
 /* Happens in a process of its own: what the bench itself has ever held in memory would be counted
@@ -168,6 +170,10 @@ char *bench_reference(const bench_plan *p, size_t which);
 /* ---- answers.c ---- */
 /* What --top and -p ask for, about sonde: the best classes of every input, its timing table. */
 int bench_answers(const bench_options *o, const run_setup *s, const bench_model *m);
+
+/* ---- keep.c ---- */
+/* What --save asks for: an entry for each runtime of each table. */
+int bench_keep(const bench_results *r, const bench_options *o);
 
 /* ---- machine.c ---- */
 int bench_machine_look(bench_machine *m);

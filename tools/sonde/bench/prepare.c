@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "bench/parts.h"
+#include "sonde/experimental/history.h"
 #include "sonde/experimental/inspect.h"
 #include "sonde/experimental/tensor_file.h"
 
@@ -146,6 +147,16 @@ static int load_to_look_at(loaded *l, const run_setup *s, const char *model)
     return code || l->session ? code : fail("cannot prepare '%s'", model);
 }
 
+static int add_hashes(const loaded *l, text *facts)
+{
+    sonde_model_hashes h = SONDE_INIT(sonde_model_hashes);
+    sonde_error err;
+    if (sonde_model_hashes_get(l->model, &h, &err))
+        return fail("%s", err.message);
+    text_add(facts, "content %s\nform %s\n", h.content, h.form);
+    return EXIT_OK;
+}
+
 static int make_files(const run_setup *s, const char *model)
 {
     loaded l;
@@ -155,6 +166,8 @@ static int make_files(const run_setup *s, const char *model)
         code = save_model(&l, model, &facts);
     if (!code)
         code = save_inputs(&l, s, &facts);
+    if (!code && s->hashes)
+        code = add_hashes(&l, &facts);
     if (!code) {
         char *path = scratch_path("facts");
         code = write_text(path, facts.data, facts.n);
@@ -184,6 +197,10 @@ static int read_facts(bench_model *m)
             inputs = strtoul(value, NULL, 10);
         else if (strcmp(line, "batch") == 0)
             m->batch = strtoll(value, NULL, 10);
+        else if (strcmp(line, "content") == 0)
+            m->hashes[0] = text_of("%s", value);
+        else if (strcmp(line, "form") == 0)
+            m->hashes[1] = text_of("%s", value);
         else if (strcmp(line, "preprocess") == 0) {
             free(m->preprocess);
             m->preprocess = text_of("%s", value);
@@ -306,5 +323,7 @@ void bench_model_free(bench_model *m)
     free(m->label);
     free(m->path);
     free(m->preprocess);
+    free(m->hashes[0]);
+    free(m->hashes[1]);
     *m = (bench_model){.batch = 0};
 }

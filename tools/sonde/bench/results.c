@@ -17,6 +17,8 @@ void bench_result_open(bench_result *r, const bench_plan *p, const runtime *whic
                         .rounds = p->rounds,
                         .turns = 1,
                         .max_difference = NAN};
+    for (int k = 0; k < 2 && p->model->hashes[k]; k++)
+        r->hashes[k] = text_of("%s", p->model->hashes[k]);
 }
 
 static double largest(const bench_series *s)
@@ -51,16 +53,10 @@ static void result_free(bench_result *r)
     bench_series *const series[] = {
         &r->latency,      &r->full,         &r->load,           &r->first,      &r->rss,
         &r->program.wall, &r->program.user, &r->program.system, &r->program.rss};
-    char *const texts[] = {r->model,
-                           r->runtime,
-                           r->name,
-                           r->version,
-                           r->message,
-                           r->difference,
-                           r->program.message,
-                           r->program.command,
-                           r->full_message,
-                           r->apart};
+    char *const texts[] = {r->model,           r->hashes[0],    r->hashes[1],
+                           r->runtime,         r->name,         r->version,
+                           r->message,         r->difference,   r->program.message,
+                           r->program.command, r->full_message, r->apart};
     for (size_t i = 0; i < sizeof series / sizeof series[0]; i++)
         bench_series_free(series[i]);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)

@@ -7,7 +7,7 @@ import { append, button, clear, empty, h, perFrame, tooltip } from "./dom";
 import * as f from "./format";
 import { live } from "./live";
 import { nameFiles } from "./picture";
-import type { Comparison, PageData } from "./profile";
+import { type Comparison, onlyTrends, type PageData } from "./profile";
 import { Page } from "./state";
 import type { Opened, View } from "./view";
 import { VIEWS } from "./views";
@@ -84,23 +84,28 @@ class Shell {
   }
 
   private views(): View[] {
-    return VIEWS.filter((view) => view.shown(this.page.data));
+    const trendsOnly = this.page.data.profiles.every(onlyTrends);
+    return VIEWS.filter((view) => view.shown(this.page.data) && (!trendsOnly || view.id === "trend"));
   }
 
   private heading(): void {
     const p = this.page.profile;
     const { wall, iterations } = p.summary;
-    nameFiles(p.model);
+    const trends = onlyTrends(p) ? (p.trends ?? []) : [];
+    const name = trends.length > 1 ? `${f.count(trends.length)} trends` : (trends[0]?.title ?? p.model);
+    nameFiles(name);
     clear(this.top);
     append(this.top, [
       h("span", { class: "brand" }, "sonde"),
-      h("h1", { dir: "auto", title: f.shorten(f.plain(p.model), 500) }, f.shorten(f.plain(p.model || "a profile"), 80)),
+      h("h1", { dir: "auto", title: f.shorten(f.plain(name), 500) }, f.shorten(f.plain(name || "a profile"), 80)),
       h(
         "span",
         { class: "headline" },
         iterations
           ? [h("b", null, f.time(wall.p50)), h("span", { class: "hide-narrow" }, ` median of ${f.count(iterations)} ${iterations === 1 ? "run" : "runs"}`)]
-          : "no measured run",
+          : trends.length
+            ? null
+            : "no measured run",
       ),
       this.page.data.live ? h("span", { class: "good" }, "● live") : null,
       h("span", { class: "space" }),
@@ -108,7 +113,7 @@ class Shell {
       button("Keys", () => this.view && help(this.view), { class: "hide-narrow", title: "Keys (?)" }),
       button("◐", openTheme, { "aria-label": "Light or dark", title: "Light or dark (T)" }),
     ]);
-    document.title = `${f.shorten(f.plain(p.model || "profile"), 60)} – sonde`;
+    document.title = `${f.shorten(f.plain(name || "profile"), 60)} – sonde`;
   }
 
   private whichProfile(): HTMLElement {

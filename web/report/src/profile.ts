@@ -139,6 +139,26 @@ export interface Thread {
   name: string;
 }
 
+/** An entry of a history. */
+export interface TrendPoint {
+  id: number;
+  value_ms: number;
+  low_ms?: number; // 95 % interval
+  high_ms?: number;
+  at_unix_ms?: number;
+  commit?: string;
+  note?: string;
+  change?: boolean; // another level begins here
+  ratio?: number; // of the change: after / before
+}
+/** How one benchmark developed, the oldest entry first. */
+export interface Trend {
+  title: string;
+  machine: string;
+  points: TrendPoint[];
+  levels: { from: number; to: number; value_ms: number }[]; // of positions [from, to)
+}
+
 /** What stands in the JSON. */
 export interface Header {
   schema: string;
@@ -180,6 +200,7 @@ export interface Header {
   ports?: Port[]; // empty where tensors do not tell their memory
   findings: Finding[];
   what_if: Scenario[];
+  trends?: Trend[]; // a page that shows nothing else has no spans and no steps
   strings: string[];
   counts: { spans: number; counters: number; runs: number };
 }
@@ -258,6 +279,9 @@ export interface PageData {
   comparison: Comparison | null;
   live: boolean; // the file is still being written
 }
+
+/** Nothing but trends: the other views have nothing to show. */
+export const onlyTrends = (p: Profile): boolean => Boolean(p.trends?.length) && !p.spans.n && !p.steps.length;
 
 export const spanName = (p: Profile, i: number): string => p.strings[p.spans.name[i]];
 export const spanCategory = (p: Profile, i: number): string =>

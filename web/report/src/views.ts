@@ -10,11 +10,13 @@ import { roofline } from "./views/roofline";
 import { startup } from "./views/startup";
 import { summary } from "./views/summary";
 import { timeline } from "./views/timeline";
+import { trend } from "./views/trend";
 import { whatif } from "./views/whatif";
 
 export const VIEWS: readonly View[] = [
   summary,
   compare,
+  trend,
   timeline,
   operators,
   graph,

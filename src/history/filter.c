@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A filter as a condition. The text is put together of fixed pieces; what people type is bound. */
+#include "export/text.h"
+#include "history/history.h"
+
+sonde_status sn_filter_take(const sonde_history_filter *theirs, sonde_history_filter *own,
+                            sonde_error *err)
+{
+    SN_OPTIONS(*own, theirs, err);
+    return SONDE_OK;
+}
+
+static bool given(const char *text)
+{
+    return text && *text;
+}
+
+/* Conditions on the small tables choose series first; entries are then asked for the number of
+ * theirs. */
+static void add_series(const sonde_history_filter *f, sn_text *t)
+{
+    if (given(f->kind))
+        sn_text_add(t, " AND s.kind = ?");
+    if (given(f->runtime))
+        sn_text_add(t, " AND s.runtime GLOB ?");
+    if (given(f->machine))
+        sn_text_add(t, " AND (m.host GLOB ? OR m.cpu GLOB ?)");
+    if (given(f->options))
+        sn_text_add(t, " AND s.setting IN (SELECT id FROM setting WHERE options_say(options, ?))");
+}
+
+sonde_status sn_filter_text(const sonde_history_filter *f, sn_arena *arena, const char **where,
+                            sonde_error *err)
+{
+    sn_text t;
+    sn_text_init(&t, arena->alloc);
+    sn_text_add(&t, " WHERE 1");
+    if (f->series)
+        sn_text_add(&t, " AND e.series = ?");
+    if (f->since_ms)
+        sn_text_add(&t, " AND e.at >= ?");
+    if (f->until_ms)
+        sn_text_add(&t, " AND e.at < ?");
+    if (given(f->model))
+        sn_text_add(&t, " AND (s.model = ? OR s.model GLOB ? OR e.hash GLOB ?)");
+    if (given(f->commit))
+        sn_text_add(&t, " AND e.code >= ? AND e.code < ?");
+    if (given(f->note))
+        sn_text_add(&t, " AND e.note GLOB ?");
+    add_series(f, &t);
+    *where = t.failed ? NULL : sn_arena_strdup(arena, sn_text_get(&t));
+    sn_text_free(&t);
+    return *where ? SONDE_OK : sn_fail_memory(err, 0);
+}
+
+void sn_filter_bind(const sonde_history_filter *f, sn_sql_statement *s, sn_arena *arena)
+{
+    if (f->series)
+        sn_sql_bind_int(s, (int64_t)f->series);
+    if (f->since_ms)
+        sn_sql_bind_int(s, f->since_ms);
+    if (f->until_ms)
+        sn_sql_bind_int(s, f->until_ms);
+    if (given(f->model)) {
+        /* A name may have characters that mean something in a pattern; a short word would be the
+         * beginning of many a hash, and "-" is that of none. */
+        const bool hash = strlen(f->model) >= 6 && !strpbrk(f->model, "*?[");
+        sn_sql_bind_text(s, f->model);
+        sn_sql_bind_text(s, f->model);
+        sn_sql_bind_text(s, hash ? sn_arena_printf(arena, "%s*", f->model) : "-");
+    }
+    if (given(f->commit)) {
+        sn_sql_bind_text(s, f->commit);
+        sn_sql_bind_text(s, sn_arena_printf(arena, "%s\x7f", f->commit));
+    }
+    if (given(f->note))
+        sn_sql_bind_text(s, f->note);
+    if (given(f->kind))
+        sn_sql_bind_text(s, f->kind);
+    if (given(f->runtime))
+        sn_sql_bind_text(s, f->runtime);
+    if (given(f->machine)) {
+        sn_sql_bind_text(s, f->machine);
+        sn_sql_bind_text(s, f->machine);
+    }
+    if (given(f->options))
+        sn_sql_bind_text(s, f->options);
+}
