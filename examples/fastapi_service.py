@@ -42,7 +42,7 @@ def tracer_provider(endpoint: str | None, spans: str | None) -> TracerProvider:
     """Spans of the process; to the collector or the file, where there is one."""
     provider = TracerProvider(resource=Resource.create({"service.name": "classifier"}))
     if spans:
-        lines = ConsoleSpanExporter(open(spans, "w"), formatter=lambda span: span.to_json(indent=None) + "\n")
+        lines = ConsoleSpanExporter(out=open(spans, "w"), formatter=lambda span: span.to_json(indent=None) + "\n")
         provider.add_span_processor(BatchSpanProcessor(lines))
     if endpoint:
         try:
@@ -187,7 +187,8 @@ def main() -> None:
     listener = socket.create_server(("127.0.0.1", arguments.port))
     print(f"http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
     server = uvicorn.Server(uvicorn.Config(make_app(arguments), log_level="warning"))
-    server.run(sockets=[listener])
+    with contextlib.suppress(KeyboardInterrupt):  # how Ctrl-C ends it
+        server.run(sockets=[listener])
 
 
 if __name__ == "__main__":

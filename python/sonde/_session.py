@@ -226,8 +226,9 @@ class InferenceSession(_sonde.Session):
     def _model_name(self) -> str:
         """What spans call the model: its file or its name in the zoo, as profiles do, else that of its graph."""
         if self._model_path is not None:
-            return os.path.basename(self._model_path)
-        return self._zoo_name or self.get_modelmeta().graph_name or "model"
+            return str(os.path.basename(self._model_path))
+        name: str = self._zoo_name or self.get_modelmeta().graph_name
+        return name or "model"
 
     def get_session_options(self) -> SessionOptions:
         return self._sess_options

@@ -211,9 +211,11 @@ int sn_py_run_settings(PyObject *object, sn_py_settings *to)
     if (!filter)
         return -1;
     const char *traceparent = sn_py_name_bytes(from->traceparent, &caller);
-    if (!traceparent) {
-        Py_DECREF(owner);
-        return -1;
+    if (!traceparent) { /* no bytes can be what it says: it is no trace */
+        PyErr_Clear();
+        traceparent = "";
+        Py_INCREF(owner);
+        caller = owner;
     }
     sonde_run_options *o = &to->options;
     o->cancel = from->cancel;

@@ -62,7 +62,7 @@ def test_a_run_belongs_to_the_trace_it_is_told():
     assert mine[0]["parentSpanId"] == SPAN and mine[0]["name"] == "run tiny_mlp" and len(mine) > 2
 
 
-@pytest.mark.parametrize("text", ["", "x", f"00-{TRACE}-{SPAN}-01-more", "00-" + "0" * 32 + f"-{SPAN}-01", "\ud800", "é" * 55])
+@pytest.mark.parametrize("text", ["", "x", f"00-{TRACE}-{SPAN}-01-more", "00-" + "0" * 32 + f"-{SPAN}-01", "\ud800", "a\0b", "é" * 55])
 def test_texts_that_are_no_trace_are_ignored(text):
     session = sonde.InferenceSession("zoo:tiny_mlp")
     options = sonde.RunOptions()

@@ -37,7 +37,7 @@ def service(*arguments):
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=300)
         assert process.returncode in (0, -signal.SIGINT, 130), errors
-        assert "Traceback" not in errors.replace("KeyboardInterrupt", ""), errors
+        assert "Traceback" not in errors, errors
     finally:
         if process.poll() is None:
             process.kill()
@@ -84,17 +84,16 @@ def test_requests_that_run_as_a_batch_get_their_own_answers():
         assert counted(url) <= 200
 
 
-def test_a_slow_request_is_found_by_its_trace(tmp_path):
+def test_runs_in_the_recorders_trace_carry_the_traces_of_their_requests(tmp_path):
     path = tmp_path / "service.pftrace"
     with service("--trace", path, "--sample-every", 1, "--sample-operators", 1) as url:
-        _, found = load_test(url, "--requests", 300, "--connections", 2, "--warmup", 5)
+        _, found = load_test(url, "--requests", 300, "--connections", 2, "--warmup", 0, "--slowest", 300)
         assert found["failed"] == 0
     profile = sonde.load_profile(path)
     columns = profile.columns()
     traces = {trace for trace, cat in zip(columns["trace_id"], columns["cat"], strict=True) if cat == "iteration"}
-    assert traces and len(traces & {slow["trace"] for slow in found["slowest"]}) <= 3
     # What the bound on overhead allowed was recorded, each run under the trace of its request.
-    assert all(len(trace) == 32 for trace in traces)
+    assert traces and traces <= {slow["trace"] for slow in found["slowest"]}
 
 
 def test_the_spans_of_the_slowest_request_say_where_its_time_went(tmp_path):
