@@ -18,7 +18,8 @@ import sys
 import tempfile
 import time
 
-os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_DATA_DISABLE_PROGRESS_BARS="1", RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER="0")
+os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_DATA_DISABLE_PROGRESS_BARS="1", RAY_AUTH_MODE="disabled",
+                  RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER="0")  # the last one keeps Ray on the loopback interface
 
 import numpy as np  # noqa: E402
 

@@ -535,8 +535,8 @@ static bool find_packed(packer *k, const char *cache_dir, sn_pool *pool)
     return k->locked && look_on_disk(k, pool, false);
 }
 
-/* Writes the store and takes the file in its place, which other processes share. A cache that cannot
- * be written, or not be read back, is no reason not to run. */
+/* Writes the store and takes the file in its place, which other processes share. A cache that
+ * cannot be written, or not be read back, is no reason not to run. */
 static void keep_packed(packer *k, sn_pool *pool)
 {
     sonde_error err;
