@@ -53,8 +53,18 @@ sonde_status sn_filter_text(const sonde_history_filter *f, sn_arena *arena, cons
     return *where ? SONDE_OK : sn_fail_memory(err, 0);
 }
 
-void sn_filter_bind(const sonde_history_filter *f, sn_sql_statement *s, sn_arena *arena)
+/* The same with a character or two behind it. */
+static const char *longer(const char *text, const char *end, sn_arena *arena, bool *fine)
 {
+    const char *made = sn_arena_printf(arena, "%s%s", text, end);
+    *fine &= made != NULL;
+    return made;
+}
+
+sonde_status sn_filter_bind(const sonde_history_filter *f, sn_sql_statement *s, sn_arena *arena,
+                            sonde_error *err)
+{
+    bool fine = true;
     if (f->series)
         sn_sql_bind_int(s, (int64_t)f->series);
     if (f->since_ms)
@@ -67,11 +77,11 @@ void sn_filter_bind(const sonde_history_filter *f, sn_sql_statement *s, sn_arena
         const bool hash = strlen(f->model) >= 6 && !strpbrk(f->model, "*?[");
         sn_sql_bind_text(s, f->model);
         sn_sql_bind_text(s, f->model);
-        sn_sql_bind_text(s, hash ? sn_arena_printf(arena, "%s*", f->model) : "-");
+        sn_sql_bind_text(s, hash ? longer(f->model, "*", arena, &fine) : "-");
     }
     if (given(f->commit)) {
         sn_sql_bind_text(s, f->commit);
-        sn_sql_bind_text(s, sn_arena_printf(arena, "%s\x7f", f->commit));
+        sn_sql_bind_text(s, longer(f->commit, "\x7f", arena, &fine));
     }
     if (given(f->note))
         sn_sql_bind_text(s, f->note);
@@ -85,4 +95,5 @@ void sn_filter_bind(const sonde_history_filter *f, sn_sql_statement *s, sn_arena
     }
     if (given(f->options))
         sn_sql_bind_text(s, f->options);
+    return fine ? SONDE_OK : sn_fail_memory(err, 0);
 }

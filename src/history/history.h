@@ -48,8 +48,9 @@ enum { SN_HISTORY_OPTIONS_BYTES = 64 << 10 };
  * added where it has none and they are known (0, ""). In the arena. */
 sonde_status sn_history_options(const char *json, int threads, const char *precision,
                                 sn_arena *arena, const char **out, sonde_error *err);
-/* Whether such an object says what "threads=1,precision=bf16" asks for. */
-bool sn_history_options_say(void *alloc, const char *json, const char *wanted);
+/* Whether such an object says what "threads=1,precision=bf16" asks for; below 0: no memory to find
+ * out. */
+int sn_history_options_say(void *alloc, const char *json, const char *wanted);
 /* Both, one key after the other: "threads 1 and 2", at most `bytes`. */
 void sn_history_options_differ(const char *a, const char *b, sn_allocator *alloc, char *text,
                                size_t bytes);
@@ -93,7 +94,8 @@ sonde_status sn_entry_read(const sn_sql_statement *s, sn_arena *arena, sonde_his
 /* " WHERE …" about the tables of sn_entry_from, with a mark for each value, and its values. */
 sonde_status sn_filter_text(const sonde_history_filter *f, sn_arena *arena, const char **where,
                             sonde_error *err);
-void sn_filter_bind(const sonde_history_filter *f, sn_sql_statement *s, sn_arena *arena);
+sonde_status sn_filter_bind(const sonde_history_filter *f, sn_sql_statement *s, sn_arena *arena,
+                            sonde_error *err);
 /* The caller's options into ones of ours. */
 sonde_status sn_filter_take(const sonde_history_filter *theirs, sonde_history_filter *own,
                             sonde_error *err);

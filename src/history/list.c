@@ -78,7 +78,7 @@ static sonde_status read_rows(sonde_history_cursor *c, sn_sql_statement *s, size
                               sonde_error *err)
 {
     bool row = true;
-    sn_filter_bind(&c->filter, s, &c->page);
+    SN_TRY(sn_filter_bind(&c->filter, s, &c->page, err));
     sn_sql_bind_int(s, c->newest);
     sn_sql_bind_int(s, c->at);
     sn_sql_bind_int(s, c->id);

@@ -200,25 +200,33 @@ sonde_status sn_history_options(const char *json, int threads, const char *preci
 /* ------------------------------------------------------------------ asking it
  * What comes from a database may be anything: what is no such object says nothing. */
 
-/* The value of a key: that of a text without its quotes. False: it is not there. */
+/* The value of a key: that of a text without its quotes. False: it is not there, or the arena has
+ * no memory (then *no_memory is set). */
 static bool find(const char *json, const char *key, size_t key_bytes, sn_arena *arena,
-                 sn_json_text *value)
+                 sn_json_text *value, bool *no_memory)
 {
     sn_json j;
     sn_json_text k;
+    bool found = false;
     sn_json_init(&j, json, strlen(json), arena);
-    for (sn_json_object(&j); sn_json_member(&j, &k);) {
-        const bool here = k.n == key_bytes && memcmp(k.data, key, key_bytes) == 0;
-        if (here && sn_json_peek(&j) == SN_JSON_STRING)
-            return sn_json_string(&j, value);
-        const char *word = here ? value_of(&j, arena) : NULL;
-        if (here) {
-            *value = (sn_json_text){word, word ? strlen(word) : 0};
-            return word != NULL;
+    for (sn_json_object(&j); !found && sn_json_member(&j, &k);) {
+        if (k.n != key_bytes || memcmp(k.data, key, key_bytes) != 0) {
+            sn_json_skip(&j);
+        } else if (sn_json_peek(&j) == SN_JSON_STRING) {
+            if (!sn_json_string(&j, value))
+                break;
+            found = true;
+        } else {
+            const char *word = value_of(&j, arena);
+            *no_memory |= !word && !j.problem;
+            if (!word)
+                break;
+            *value = (sn_json_text){word, strlen(word)};
+            found = true;
         }
-        sn_json_skip(&j);
     }
-    return false;
+    *no_memory |= sn_json_status(&j, NULL) == SONDE_OUT_OF_MEMORY;
+    return found;
 }
 
 static bool is_key_char(char c)
@@ -242,24 +250,24 @@ static const char *end_of_pair(const char *p)
     return p;
 }
 
-bool sn_history_options_say(void *alloc, const char *json, const char *wanted)
+int sn_history_options_say(void *alloc, const char *json, const char *wanted)
 {
     sn_arena arena;
-    bool all = true;
+    bool all = true, no_memory = false;
     sn_arena_init(&arena, alloc);
     for (const char *p = wanted; *p && all;) {
         const char *end = end_of_pair(p), *equals = memchr(p, '=', (size_t)(end - p));
         const char *key_end = equals ? equals : end;
         const char *value = equals ? equals + 1 : end;
         sn_json_text found;
-        const bool there = find(json, p, (size_t)(key_end - p), &arena, &found);
+        const bool there = find(json, p, (size_t)(key_end - p), &arena, &found, &no_memory);
         const size_t n = (size_t)(end - value);
         all = n ? there && found.n == n && memcmp(found.data, value, n) == 0
                 : there == (equals == NULL); /* "key" alone: it says something */
         p = *end ? end + 1 : end;
     }
     sn_arena_free(&arena);
-    return all;
+    return no_memory ? -1 : all;
 }
 
 static void append(char *text, size_t bytes, const char *fmt, ...) SONDE_PRINTF(3, 4);
@@ -290,7 +298,9 @@ static void differ_one_way(const char *a, const char *b, bool both, bool swapped
     sn_json_init(&j, a, strlen(a), arena);
     for (sn_json_object(&j); sn_json_member(&j, &k); sn_json_skip(&j)) {
         sn_json_text x = {"", 0}, y = {"", 0};
-        const bool in_a = find(a, k.data, k.n, arena, &x), in_b = find(b, k.data, k.n, arena, &y);
+        bool no_matter = false; /* it is a text for people */
+        const bool in_a = find(a, k.data, k.n, arena, &x, &no_matter);
+        const bool in_b = find(b, k.data, k.n, arena, &y, &no_matter);
         if (in_b && (!both || (in_a && x.n == y.n && memcmp(x.data, y.data, x.n) == 0)))
             continue;
         append(text, bytes, "%s%.*s ", *text ? ", " : "", (int)(k.n < 100 ? k.n : 100), k.data);
@@ -319,7 +329,8 @@ void sn_history_options_title(const char *json, sn_allocator *alloc, char *text,
     sn_arena_init(&arena, alloc);
     sn_json_init(&j, json, strlen(json), &arena);
     for (sn_json_object(&j); sn_json_member(&j, &k); sn_json_skip(&j)) {
-        if (!find(json, k.data, k.n, &arena, &v))
+        bool no_matter = false;
+        if (!find(json, k.data, k.n, &arena, &v, &no_matter))
             continue;
         const int n = v.n < 100 ? (int)v.n : 100, key = k.n < 40 ? (int)k.n : 40;
         if (sn_json_is(k, "precision") && sn_json_is(v, "file"))

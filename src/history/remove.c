@@ -91,7 +91,7 @@ static sonde_status choose(sonde_history *h, const sonde_history_filter *f,
         return sn_fail_memory(err, 0);
     sonde_status st = sn_sql_prepare(&s, &h->sql, text, err);
     if (st == SONDE_OK) {
-        sn_filter_bind(f, &s, arena);
+        st = sn_filter_bind(f, &s, arena, err);
         sn_sql_bind_int(&s, o->keep < INT64_MAX ? (int64_t)o->keep : INT64_MAX);
     }
     while (st == SONDE_OK && (st = sn_sql_step(&s, &row, err)) == SONDE_OK && row)

@@ -179,7 +179,11 @@ static void call_test(sqlite3_context *c, int n, sqlite3_value **values)
     const kept_test *kept = sqlite3_user_data(c);
     (void)n;
     const unsigned char *a = sqlite3_value_text(values[0]), *b = sqlite3_value_text(values[1]);
-    sqlite3_result_int(c, a && b && kept->test(kept->user, (const char *)a, (const char *)b));
+    const int found = a && b ? kept->test(kept->user, (const char *)a, (const char *)b) : 0;
+    if (found < 0)
+        sqlite3_result_error_nomem(c);
+    else
+        sqlite3_result_int(c, found);
 }
 
 sonde_status sn_sql_add_test(sn_sql *sql, const char *name, sn_sql_test test, void *user,

@@ -41,8 +41,8 @@ sonde_status sn_sql_look(const char *path, int64_t *application, int64_t *versio
 sonde_status sn_sql_open(sn_sql *sql, const char *path, sn_sql_mode mode, int wait_ms,
                          sonde_error *err);
 void sn_sql_close(sn_sql *sql);
-/* Lets statements call name(a, b), where both are texts. */
-typedef bool (*sn_sql_test)(void *user, const char *a, const char *b);
+/* Lets statements call name(a, b), where both are texts. Below 0: out of memory. */
+typedef int (*sn_sql_test)(void *user, const char *a, const char *b);
 sonde_status sn_sql_add_test(sn_sql *sql, const char *name, sn_sql_test test, void *user,
                              sonde_error *err);
 
