@@ -55,6 +55,7 @@ from ._options import (
     OrtMemType,
     SessionOptions,
 )
+from ._fleet import Fleet, merge
 from ._profile import Profile, load_profile
 from ._quantize import quantize
 from ._random import rand
@@ -76,6 +77,7 @@ __all__ = [
     "ExecutionMode",
     "ExecutionOrder",
     "Fail",
+    "Fleet",
     "GraphOptimizationLevel",
     "IOBinding",
     "InferenceSession",
@@ -116,6 +118,7 @@ __all__ = [
     "get_version_string",
     "load_profile",
     "memory_profiler",
+    "merge",
     "op_profiler",
     "profile",
     "profile_op",

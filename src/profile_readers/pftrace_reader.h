@@ -15,6 +15,8 @@ typedef struct sn_pf_reader {
     sn_profile *p;
     SN_VEC(const char *) names; /* by their number, from 1 */
     bool facts, whole;
+    bool facts_only; /* nothing else is wanted */
+    bool next;       /* the next trace of the file begins */
 } sn_pf_reader;
 
 static inline const char *sn_pf_text(sn_pf_reader *r, const sn_field *f)
