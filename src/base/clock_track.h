@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The raw counter converted to the monotonic clock over hours, for those who convert while time goes
- * on and cannot take back what they said. The rate that the first millisecond gives is far too
+/* The raw counter converted to the monotonic clock over hours, for those who convert while time
+ * goes on and cannot take back what they said. The rate that the first millisecond gives is far too
  * rough for that, so the conversion is a chain of lines: each begins where the one before has got
  * to, and leads to where the monotonic clock is. Times stay in order, and the error stays small. */
 #ifndef SN_BASE_CLOCK_TRACK_H

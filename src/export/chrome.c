@@ -367,7 +367,7 @@ static sonde_status name_workers(chrome *c, sonde_error *err)
 {
     const sn_profile *p = c->p;
     sn_pftrace_sections names;
-    sn_pftrace_sections_init(&names, p->alloc);
+    sn_pftrace_sections_init(&names, p->workers.n, p->alloc);
     sonde_status st = SONDE_OK;
     for (size_t i = 0; i < p->workers.n && st == SONDE_OK; i++) {
         sn_pftrace_section own;

@@ -75,7 +75,7 @@ static void show_only(sn_profile *part, uint32_t categories)
 static sonde_status write_workers(const sn_profile *p, sn_sink *sink, sonde_error *err)
 {
     sn_pftrace_sections sections;
-    sn_pftrace_sections_init(&sections, p->alloc);
+    sn_pftrace_sections_init(&sections, p->workers.n, p->alloc);
     sonde_status st = SONDE_OK;
     for (size_t i = 0; i < p->workers.n && st == SONDE_OK; i++) {
         const sn_prof_worker *w = &p->workers.data[i];

@@ -9,9 +9,9 @@
 
 enum { PIDS_END = 1 << 22 };
 
-void sn_pftrace_sections_init(sn_pftrace_sections *s, sn_allocator *alloc)
+void sn_pftrace_sections_init(sn_pftrace_sections *s, size_t of, sn_allocator *alloc)
 {
-    *s = (sn_pftrace_sections){.alloc = alloc, .next_pid = PIDS_END};
+    *s = (sn_pftrace_sections){.alloc = alloc, .of = (uint32_t)of, .next_pid = PIDS_END};
     sn_arena_init(&s->arena, alloc);
     sn_map_init(&s->names, alloc);
     sn_map_init(&s->pids, alloc);
@@ -49,6 +49,6 @@ sonde_status sn_pftrace_sections_next(sn_pftrace_sections *s, const sn_profile *
         pid = s->next_pid++;
     if (!name || !names || !pids)
         return sn_fail_memory(err, 1);
-    *section = (sn_pftrace_section){.number = ++s->n, .name = name, .pid = pid};
+    *section = (sn_pftrace_section){.number = ++s->n, .of = s->of, .name = name, .pid = pid};
     return SONDE_OK;
 }

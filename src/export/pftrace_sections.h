@@ -11,11 +11,12 @@ typedef struct sn_pftrace_sections {
     sn_allocator *alloc;
     sn_arena arena;
     sn_map names, pids; /* those that were given */
-    uint32_t n;
+    uint32_t n, of;
     int64_t next_pid;
 } sn_pftrace_sections;
 
-void sn_pftrace_sections_init(sn_pftrace_sections *s, sn_allocator *alloc);
+/* `of`: how many there will be. */
+void sn_pftrace_sections_init(sn_pftrace_sections *s, size_t of, sn_allocator *alloc);
 void sn_pftrace_sections_free(sn_pftrace_sections *s);
 /* Of the next trace, in the order in which viewers shall show them. The name lives as long as `s`.
  */

@@ -156,7 +156,7 @@ static void show_facts(sn_pftrace *t, const sn_profile *f)
         sn_proto_end(p, mark);
     }
     sn_proto_end(p, event);
-    sn_pf_record_facts(p, f, t->joined);
+    sn_pf_record_facts(p, f, t->of);
     sn_pf_packet_end(t, packet);
 }
 
@@ -193,7 +193,7 @@ sonde_status sn_pftrace_open_section(sn_pftrace **out, sn_sink *sink, const sn_p
     sn_map_init(&t->counters, alloc);
     t->pid = section ? section->pid : facts->pid;
     t->sequence = section ? section->number : 1;
-    t->joined = section != NULL;
+    t->of = section ? section->of : 0;
     t->categories = facts->categories;
     t->base_uuid = choose_uuids(facts, section);
     t->model = sn_arena_strdup(&t->arena, facts->model_name ? facts->model_name : "");
@@ -212,7 +212,7 @@ sonde_status sn_pftrace_open_section(sn_pftrace **out, sn_sink *sink, const sn_p
 bool sn_pftrace_facts(sn_pftrace *t, const sn_profile *facts)
 {
     size_t packet = sn_pf_packet(t);
-    sn_pf_record_facts(&t->out, facts, t->joined);
+    sn_pf_record_facts(&t->out, facts, t->of);
     return sn_pf_packet_end(t, packet);
 }
 

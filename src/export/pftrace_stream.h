@@ -35,6 +35,7 @@ sonde_status sn_pftrace_open(sn_pftrace **t, sn_sink *sink, const sn_profile *fa
  * the next is opened. `section` says what tells it from the others (pftrace_sections.h). */
 typedef struct sn_pftrace_section {
     uint32_t number;  /* from 1 */
+    uint32_t of;      /* so many in the file */
     const char *name; /* of the process, for viewers */
     int64_t pid;      /* for viewers, which unite what has one number */
 } sn_pftrace_section;

@@ -105,7 +105,7 @@ struct sn_pftrace {
     const char *model;
     int64_t pid;         /* shown to viewers */
     uint32_t sequence;   /* of the packets */
-    bool joined;         /* the file has other traces, too */
+    uint32_t of;         /* so many traces in the file; 0: it is no joined one */
     uint32_t categories; /* a set: what is shown and kept */
     SN_VEC(long) tids;   /* already used for a thread's track */
     SN_VEC(sn_pf_thread) threads;
@@ -144,7 +144,8 @@ void sn_pf_tracks_free(sn_pftrace *t);
 
 /* ---- pftrace_records.c ---- */
 /* Each writes the field SN_PF_PACKET_RECORD into an open packet. */
-void sn_pf_record_facts(sn_proto *p, const sn_profile *facts, bool joined);
+/* `of`: traces in a joined file; 0: it is no joined one. */
+void sn_pf_record_facts(sn_proto *p, const sn_profile *facts, uint32_t of);
 void sn_pf_record_thread(sn_proto *p, const sn_prof_thread *thread);
 void sn_pf_record_step(sn_proto *p, const sn_prof_step *step);
 void sn_pf_record_counts(sn_proto *p, uint32_t step, const sn_prof_hw *hw);

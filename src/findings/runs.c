@@ -151,7 +151,8 @@ void sn_check_first_run(sn_case *c)
             first = &p->spans.data[i];
     const double ns = first ? (double)first->dur_ns : 0;
     sn_prof_runs runs;
-    if (p->workers.n || c->ops.iterations < 3 || !(ns > 5 * median) || ns - median < 1e6 || !get_runs(c, &runs))
+    if (p->workers.n || c->ops.iterations < 3 || !(ns > 5 * median) || ns - median < 1e6 ||
+        !get_runs(c, &runs))
         return;
     const window own = {first->start_ns, first->start_ns + first->dur_ns};
     if (same_steps(c, own, window_of(c, &runs, runs.all.n - 1, runs.all.n)))

@@ -7,14 +7,17 @@ static void say_straggler(sn_case *c, const sn_fleet_straggler *s)
 {
     const bool named = *s->host && *s->worker;
     const char *usual = sn_say_time(c, s->usual_ns), *own = sn_say_time(c, s->p50_ns);
-    const char *evidence = SN_SAY(c, "%zu workers run this model, with a median of %s", s->peers, usual);
+    const char *evidence =
+        SN_SAY(c, "%zu workers run this model, with a median of %s", s->peers, usual);
     if (*s->op)
         evidence = SN_SAY(c, "%s; mostly %s: %s per run, %s as a rule", evidence, s->op,
                           sn_say_time(c, s->op_ns), sn_say_time(c, s->op_usual_ns));
-    sn_found(c, SONDE_SLOW, "workers",
-             SN_SAY(c, "%s%s%s is %.2f times as slow as the other workers: its median is %s", s->host,
-                    named ? " / " : "", s->worker, s->p50_ns / s->usual_ns, own),
-             evidence, "look at what else that machine does, and compare its trace with another one: sonde diff");
+    sn_found(
+        c, SONDE_SLOW, "workers",
+        SN_SAY(c, "%s%s%s is %.2f times as slow as the other workers: its median is %s", s->host,
+               named ? " / " : "", s->worker, s->p50_ns / s->usual_ns, own),
+        evidence,
+        "look at what else that machine does, and compare its trace with another one: sonde diff");
 }
 
 void sn_check_stragglers(sn_case *c)

@@ -46,7 +46,7 @@ static sonde_status write_all(void *user, sn_sink *sink, sonde_error *err)
 {
     sn_merge *m = user;
     sn_pftrace_sections sections;
-    sn_pftrace_sections_init(&sections, m->alloc);
+    sn_pftrace_sections_init(&sections, m->sources.n, m->alloc);
     sonde_status st = SONDE_OK;
     for (size_t i = 0; i < m->sources.n && st == SONDE_OK; i++) {
         sn_profile *p = NULL;

@@ -78,6 +78,15 @@ static sonde_status refuse(sn_merge *m, const char *path, sonde_status st, const
     return skip(m, path, why->message, false, err);
 }
 
+/* A joined file lacks some of its traces: the last one there is says so. */
+static sonde_status note_cut(sn_merge *m, sonde_error *err)
+{
+    sn_merge_source *last = &m->sources.data[m->sources.n - 1]; /* there is one */
+    last->note = sn_arena_printf(&m->arena, "%s%sthe file ends before its last trace", last->note,
+                                 *last->note ? "; " : "");
+    return last->note ? SONDE_OK : sn_fail_memory(err, 1);
+}
+
 /* Several parts of a broken file may be good: a joined file with one bad trace in it counts as bad.
  */
 static sonde_status look_at(sn_merge *m, const char *path, const sn_file *file, sonde_error *err)
@@ -101,7 +110,7 @@ static sonde_status look_at(sn_merge *m, const char *path, const sn_file *file, 
         m->sources.n = before;
         return refuse(m, path, st, &why, err);
     }
-    return SONDE_OK;
+    return parts.cut ? note_cut(m, err) : SONDE_OK;
 }
 
 /* Whether another path led to this very file; remembers it. */

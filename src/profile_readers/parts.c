@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file that was cut ends in a part that is cut, or in the beginning of one that says nothing yet:
- * the others are whole. */
+/* A file that was cut ends in a part that is cut, in the beginning of one that says nothing yet, or
+ * between two: the others are whole. */
 #include "profile_readers/parts.h"
 
 #include "profile/join.h"
@@ -26,24 +26,25 @@ sonde_status sn_profile_parts_next(sn_profile_parts *parts, sn_profile **out, so
         return sn_fail(err, SONDE_LIMIT, "it has more than %d traces", SN_PROFILE_PARTS_MOST);
     SN_TRY(sn_profile_new(&p, parts->alloc, err));
     sonde_status st = read_next(parts, p, err);
-    parts->cut = parts->last.empty && parts->n;
+    const bool beginning = parts->last.empty && parts->n;
     parts->ended = parts->last.to >= parts->bytes;
-    if (parts->cut)
+    if (beginning)
         st = SONDE_OK;
     else if (st == SONDE_OK)
         st = sn_profile_check(p, err);
-    if (st != SONDE_OK || parts->cut) {
+    if (st == SONDE_OK && !beginning) {
+        parts->n++;
+        *out = p;
+    } else {
         sn_profile_free(p);
-        return st;
     }
-    parts->n++;
-    *out = p;
-    return SONDE_OK;
+    parts->cut = beginning || (parts->ended && parts->n < parts->last.of);
+    return st;
 }
 
 static sonde_status note_cut(sn_profile *p, sonde_error *err)
 {
-    const char *note = sn_arena_printf(&p->arena, "%s%sthe file ends at the beginning of a trace",
+    const char *note = sn_arena_printf(&p->arena, "%s%sthe file ends before its last trace",
                                        p->note, *p->note ? "; " : "");
     if (!note)
         return sn_fail_memory(err, 1);

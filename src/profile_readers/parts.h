@@ -20,7 +20,7 @@ typedef struct sn_profile_parts {
     bool facts_only; /* of a format of several parts: tables stay empty */
     sn_profile_part last;
     size_t n;
-    bool ended, cut; /* cut: the file ends in the beginning of another profile */
+    bool ended, cut; /* cut: the file ends before the last profile, or in its beginning */
 } sn_profile_parts;
 
 /* The next one, checked; NULL: there are no more. Errors say where, not in which file. */

@@ -214,6 +214,7 @@ static sonde_status read_pftrace(sn_profile_part *part, const void *data, size_t
     sonde_status st =
         read_packets(&r, sn_wire_of(start + part->from, bytes - part->from), start, &good, err);
     part->to = r.next ? good : bytes;
+    part->of = r.of;
     part->empty = st == SONDE_OK && !r.facts;
     if (part->empty)
         st = sn_fail(err, SONDE_INVALID_ARGUMENT,

@@ -112,6 +112,9 @@ sonde_status sn_pf_read_facts(sn_pf_reader *r, sn_wire w, sonde_error *err)
         case SN_INT(SN_PF_FACTS_START_WALL_NS):
             p->start_wall_ns = f.num;
             break;
+        case SN_INT(SN_PF_FACTS_TRACES):
+            r->of = sn_pf_small(f.num);
+            break;
         case SN_LEN(SN_PF_FACTS_NOTE):
             p->note = sn_pf_text(r, &f);
             break;

@@ -10,6 +10,7 @@ enum { SN_PROFILE_READER_HEAD = 65536 };
 typedef struct sn_profile_part {
     size_t from, to; /* bytes of the file: set by the caller, and by the reader */
     bool facts_only; /* the caller wants no steps, spans, counters and lives */
+    uint32_t of;     /* so many in the file; 0: it does not say */
     bool empty;      /* there was none, only its beginning: the file ends there */
 } sn_profile_part;
 

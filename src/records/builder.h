@@ -45,7 +45,7 @@ typedef struct sn_profile_builder {
     sn_arena *texts; /* for names of spans: the profile's, or one that lasts for a batch */
     sn_arena batch;
     sn_clock clock;
-    sn_clock_track track; /* of one that streams: what becomes of the clock meanwhile */
+    sn_clock_track track;          /* of one that streams: what becomes of the clock meanwhile */
     const sn_time_window *windows; /* what began outside of them is left out; NULL: nothing is */
     size_t n_windows;
     int level;

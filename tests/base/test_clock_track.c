@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hours of converting while time goes on, with a counter of three ticks per ns and made-up errors. */
+/* Hours of converting while time goes on, with a counter of three ticks per ns and made-up errors.
+ */
 #include "base/clock_track.h"
 
 #include "test.h"

@@ -162,8 +162,8 @@ TEST(a_recording_that_several_files_hold_is_taken_once)
     CHECK(link(at("x.pftrace"), at("hard.pftrace")) == 0);
     const worker_of copy = plain("b", "10", 5);
     save(&copy, "copy.pftrace"); /* another file, the same recording */
-    CHECK_OK(open_merge(&merge, failing_init(&m), (const char *[]){dir, at("x.pftrace"), dir}, 3,
-                        &err));
+    CHECK_OK(
+        open_merge(&merge, failing_init(&m), (const char *[]){dir, at("x.pftrace"), dir}, 3, &err));
     CHECK_OK(sn_merge_save(&merge, at("deep/fleet.pftrace"), &err));
     CHECK_EQ(merge.sources.n, 3);
     for (size_t i = 0; i < merge.skipped.n; i++)

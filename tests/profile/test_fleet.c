@@ -55,7 +55,7 @@ TEST(rows_add_up_to_the_nanosecond)
         uint64_t got_runs = 0, got_ns = 0, got_dropped = 0, operators = 0;
         double share = 0;
         CHECK_OK(sn_fleet_rows_of(&f, (sn_fleet_by)by, &rows, &err));
-        CHECK_EQ(rows.list.n, (size_t[]){2, 3, 1}[by]);
+        CHECK_EQ(rows.list.n, by == 0 ? 2 : by == 1 ? 3 : 1);
         for (size_t i = 0; i < rows.list.n; i++) {
             got_runs += rows.list.data[i].runs;
             got_ns += rows.list.data[i].operator_ns;
@@ -142,7 +142,7 @@ static size_t stragglers_of(const unsigned *percent, size_t n, unsigned runs, co
     sn_fleet_init(&f, failing_init(&m));
     *names = 0;
     for (size_t k = 0; k < n; k++) {
-        char name[16];
+        char name[32];
         snprintf(name, sizeof name, "%zu", k);
         worker_of w = plain("host", name, runs, 1000 * percent[k]);
         w.version = version && k ? version : "1";

@@ -120,8 +120,8 @@ TEST(counters_of_a_joined_profile_are_sums_over_its_workers)
         w.wall_ns = T0;
         sn_profile *p = make_worker(alloc, &w);
         for (int i = 0; i < 3; i++) {
-            const sn_prof_counter c = {
-                live[k][i].at, SN_COUNTER_LIVE, live[k][i].value, i ? UINT32_MAX : 1};
+            const sn_prof_counter c = {live[k][i].at, SN_COUNTER_LIVE, live[k][i].value,
+                                       i ? UINT32_MAX : 1};
             CHECK(sn_vec_push(&p->counters, alloc, c));
         }
         CHECK_OK(sn_profile_join(all, p, &err));

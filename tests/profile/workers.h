@@ -22,7 +22,8 @@ static inline void label(sn_profile *p, const char *key, const char *value)
         abort();
 }
 
-/* A warm-up, which is twice as long, then the runs, each 1 ms behind the start of the one before. */
+/* A warm-up, which is twice as long, then the runs, each 1 ms behind the start of the one before.
+ */
 static inline sn_profile *make_worker(sn_allocator *alloc, const worker_of *w)
 {
     sn_profile *p = syn_profile(alloc);
