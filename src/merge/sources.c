@@ -297,9 +297,12 @@ static int by_worker(const void *a, const void *b)
 sonde_status sn_merge_ready(sn_merge *m, sonde_error *err)
 {
     SN_TRY(drop_copies(m, err));
+    const sn_merge_skipped *first = m->skipped.data;
+    if (!m->sources.n && m->skipped.n && strstr(first->why, first->path)) /* most begin with it */
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "there is no trace to merge: %s", first->why);
     if (!m->sources.n && m->skipped.n)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "there is no trace to merge: '%s': %s",
-                       m->skipped.data[0].path, m->skipped.data[0].why);
+                       first->path, first->why);
     if (!m->sources.n)
         return sn_fail(err, SONDE_NOT_FOUND,
                        "there is no trace to merge: no folder has a file named *.pftrace");

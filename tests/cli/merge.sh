@@ -7,7 +7,7 @@ for worker in 1 2 10; do
 done
 mv traces/w10.pftrace traces/deep
 sonde report traces/w1.pftrace -q --json - | grep -o '"labels":{[^}]*}'
-sonde merge traces -o fleet.pftrace -o fleet.summary.json -o fleet.json -o fleet.md | sed 's/within .* as/within N as/'
+sonde merge traces -o fleet.pftrace -o fleet.summary.json -o fleet.json -o fleet.md | grep -v '^clocks:'
 grep -o '"iterations":[0-9]*,"warmups":[0-9]*,"instances":[0-9]*' fleet.summary.json
 # Figures are cut out; runs are exact.
 figures() { sed -E 's/ +[0-9]+\.[0-9]+( %)?/ N/g; s/\((ns|µs|ms)\)/(unit)/g; s/(p50|p95|p99) +/\1 /g; s/  +/ /g' | grep -v straggler; }
@@ -17,12 +17,12 @@ sonde report --by version fleet.pftrace --json - | tr -d '\n' | grep -o '"versio
 sonde report fleet.pftrace | grep -o 'mean of.*' | cut -d';' -f1
 # The same again, from the joined file.
 sonde merge fleet.pftrace traces -q -o again.pftrace
-sonde report --by worker again.pftrace --json - | grep -c '"worker": "[0-9]*", "model": "tiny_mlp"'
+sonde report --by worker again.pftrace --json - | grep -c '{"host": "box", "worker": "[0-9][0-9]*", "model": "tiny_mlp"'
 # What cannot be read is named; the rest is joined.
 echo nothing >traces/bad.pftrace
 head -c 3000 traces/w2.pftrace >traces/cut.pftrace
 rm traces/w2.pftrace
-try sonde merge traces missing.pftrace -o rest.pftrace 2>&1 | sed 's/byte [0-9]*/byte N/; s/(a Perfetto.*/(…)/'
+try sonde merge traces missing.pftrace -o rest.pftrace 2>&1 | sed '/^clocks:/d; s/byte [0-9]*/byte N/; s/(a Perfetto.*/(…)/'
 sonde report --by worker rest.pftrace 2>/dev/null | figures | head -4 | cut -c1-40
 try sonde merge traces/bad.pftrace -o none.pftrace 2>&1 | sed 's/(a Perfetto.*/(…)/'
 ls none.pftrace 2>&1

@@ -128,7 +128,7 @@ def test_files_that_are_no_traces(folder, tmp_path):
     odd = tmp_path / os.fsdecode(b"odd \"name\"\n\xff.pftrace")
     odd.write_bytes(b"nothing")
     fleet = sonde.merge([folder, tmp_path])
-    assert [(s["path"], s["duplicate"]) for s in fleet.skipped] == [(os.fspath(odd), False)]
+    assert [s["path"] for s in fleet.skipped if not s["duplicate"]] == [os.fspath(odd)]
     with pytest.raises(sonde.InvalidArgument, match="no trace to merge"):
         sonde.merge(tmp_path)
     with pytest.raises(sonde.InvalidArgument, match="cannot group"):
@@ -145,8 +145,8 @@ def test_other_formats_of_a_fleet(fleet, folder, tmp_path):
     fleet.save(tmp_path / "fleet.json")
     trace = json.loads((tmp_path / "fleet.json").read_text())
     processes = {e["args"]["name"] for e in trace["traceEvents"] if e["name"] == "process_name"}
-    assert processes == {"box-a / a1", "box-a / a2", "box-b / b1", "box-b / b2"}
-    assert len({e["pid"] for e in trace["traceEvents"]}) == 4
+    assert processes == {"box-a / a1", "box-a / a2", "box-b / b1", "box-b / b2", "all workers"}
+    assert len({e["pid"] for e in trace["traceEvents"]}) == 5  # what counters add up is beside the workers
     assert spans(sonde.load_profile(tmp_path / "fleet.json"))[:3] == spans(fleet.profile())[:3]
     fleet.save(tmp_path / "fleet.summary.json")
     assert json.loads((tmp_path / "fleet.summary.json").read_text())["iterations"] == runs

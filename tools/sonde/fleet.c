@@ -13,11 +13,14 @@ static void tell_skipped(const sonde_fleet *fleet, const common_options *o, size
     sonde_error err;
     for (size_t i = 0; sonde_fleet_skipped_get(fleet, i, &s, &err) == SONDE_OK; i++) {
         *left_out += !s.duplicate;
-        char *path = printable(s.path), *why = printable(s.why);
+        /* Most reasons begin with the file. */
+        char *raw =
+            strstr(s.why, s.path) ? text_of("%s", s.why) : text_of("'%s': %s", s.path, s.why);
+        char *said = printable(raw);
         if (!s.duplicate || o->verbose)
-            warn("%s '%s': %s", s.duplicate ? "counted once:" : "left out:", path, why);
-        free(path);
-        free(why);
+            warn("%s: %s", s.duplicate ? "counted once" : "left out", said);
+        free(said);
+        free(raw);
     }
 }
 
