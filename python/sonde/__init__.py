@@ -55,6 +55,7 @@ from ._options import (
     OrtMemType,
     SessionOptions,
 )
+from ._fleet import Fleet, merge
 from ._profile import Profile, load_profile
 from ._quantize import quantize
 from ._random import rand
@@ -76,6 +77,7 @@ __all__ = [
     "ExecutionMode",
     "ExecutionOrder",
     "Fail",
+    "Fleet",
     "GraphOptimizationLevel",
     "IOBinding",
     "InferenceSession",
@@ -117,6 +119,7 @@ __all__ = [
     "history",
     "load_profile",
     "memory_profiler",
+    "merge",
     "metrics",
     "op_profiler",
     "profile",

@@ -167,6 +167,12 @@ class ProfileViews:
         """What the profile is called: "host", "worker", "version" and keys of your own."""
         return self._profile().labels()
 
+    def by(self, by: str = "worker") -> list[dict[str, Any]]:
+        """A row for each "host", "worker" or "version" of a joined profile (see merge()); of others there is one."""
+        from ._fleet import rows  # it needs this module
+
+        return rows(self._profile().fleet(), by)
+
     def rows(self, by: str = "op") -> list[dict[str, Any]]:
         """Times per run, largest first, by "op", "node", "shape" or "kernel". They add up to the time of a run."""
         if by not in _BY:

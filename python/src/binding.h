@@ -22,7 +22,7 @@ typedef struct sn_py_state {
     PyObject *dtypes[SONDE_DTYPE_COUNT]; /* numpy's types, found at first use */
     PyObject *convert;                   /* the module sonde._convert: all that need not be fast */
     PyObject *errors;                    /* the module sonde._errors */
-    PyTypeObject *value_type, *session_type, *run_options_type, *profile_type;
+    PyTypeObject *value_type, *session_type, *run_options_type, *profile_type, *fleet_type;
 } sn_py_state;
 extern sn_py_state sn_py;
 
@@ -170,6 +170,9 @@ int sn_py_add_quantize(PyObject *module);
 int sn_py_add_whatif(PyObject *module);
 int sn_py_add_telemetry(PyObject *module);
 int sn_py_add_history(PyObject *module);
+int sn_py_add_fleet(PyObject *module);
+/* The figures of a profile's workers. */
+PyObject *sn_py_profile_fleet(const sonde_profile *profile);
 int sn_py_add_arrow(PyObject *module);
 
 /* ---- words.c: functions of the module that need no object ---- */

@@ -38,6 +38,7 @@ PyMODINIT_FUNC PyInit__sonde(void)
         sn_py_add_accuracy(module) < 0 || sn_py_add_sparsify(module) < 0 ||
         sn_py_add_quantize(module) < 0 || sn_py_add_whatif(module) < 0 ||
         sn_py_add_telemetry(module) < 0 || sn_py_add_history(module) < 0 ||
+        sn_py_add_fleet(module) < 0 ||
         PyModule_AddStringConstant(module, "version", sonde_version()) < 0) {
         Py_DECREF(module);
         return NULL;

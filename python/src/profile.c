@@ -340,6 +340,12 @@ static PyObject *profile_spans(PyObject *self, PyObject *none)
     return sn_py_span_columns(profile_of(self));
 }
 
+static PyObject *profile_fleet(PyObject *self, PyObject *none)
+{
+    (void)none;
+    return sn_py_profile_fleet(profile_of(self));
+}
+
 static PyMethodDef methods[] = {
     {"load", profile_load, METH_VARARGS | METH_CLASS, "A saved profile."},
     {"table", profile_table, METH_VARARGS, "The timing table."},
@@ -347,6 +353,7 @@ static PyMethodDef methods[] = {
     {"save", profile_save, METH_VARARGS, "Into a file."},
     {"write", profile_write, METH_VARARGS, "As bytes."},
     {"summary", profile_summary, METH_NOARGS, "Statistics of the whole profile."},
+    {"fleet", profile_fleet, METH_NOARGS, "The figures of its workers."},
     {"labels", profile_labels, METH_NOARGS, "What it is called."},
     {"rows", profile_rows, METH_VARARGS, "Rows by operator, node, shape or kernel."},
     {"findings", profile_findings, METH_NOARGS, "What the figures mean."},

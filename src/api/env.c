@@ -29,7 +29,7 @@ static void read_labels(const char *text)
 {
     sonde_error err = {.status = SONDE_OK};
     sn_allocator_init_system(&state.alloc);
-    sn_labels_init(&state.env.labels, &state.alloc);
+    sn_labels_init_changes(&state.env.labels, &state.alloc);
     if (text && sn_labels_parse(&state.env.labels, text, &err) != SONDE_OK)
         fprintf(stderr, "sonde: SONDE_LABELS: %s\n", err.message);
 }

@@ -33,7 +33,7 @@ static void forget(sonde_context *c)
 static sonde_status begin_life(sonde_context *c, sonde_error *err)
 {
     (void)err;
-    sn_labels_init(&c->profiler.labels, &c->alloc);
+    sn_labels_init_changes(&c->profiler.labels, &c->alloc);
     observe(c);
     sn_records_add(&c->records, &c->profiler.observer);
     return SONDE_OK;
@@ -165,7 +165,7 @@ static sonde_status want(sonde_context *c, int level, wanted *w, sonde_error *er
 {
     w->level = level;
     w->categories = c->profiler.categories;
-    sn_labels_init(&w->labels, &c->alloc);
+    sn_labels_init_changes(&w->labels, &c->alloc);
     const sonde_status st = sn_labels_put_all(&w->labels, &c->profiler.labels, err);
     if (st == SONDE_OK) {
         sn_records_read_begin(&c->records, &w->reader, c->profiler.start);

@@ -79,7 +79,7 @@ sonde_status sonde_recording_start(sonde_context *context, const sonde_profiler_
     }
     r->context = c;
     r->observer = observer;
-    sn_labels_init(&r->labels, &c->alloc);
+    sn_labels_init_changes(&r->labels, &c->alloc);
     r->level = o.level;
     r->categories = categories;
     r->paused = true;

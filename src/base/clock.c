@@ -52,6 +52,13 @@ static pair read_pair(void)
     return best;
 }
 
+void sn_clock_read(uint64_t *ticks, uint64_t *ns)
+{
+    const pair now = read_pair();
+    *ticks = now.ticks;
+    *ns = now.ns;
+}
+
 /* The process's fixed point; written once. */
 static pair anchor;
 static pthread_once_t anchor_once = PTHREAD_ONCE_INIT;

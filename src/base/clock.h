@@ -37,6 +37,8 @@ typedef struct sn_clock {
     double ns_per_tick;
 } sn_clock;
 
+/* Both at one moment. */
+void sn_clock_read(uint64_t *ticks, uint64_t *ns);
 void sn_clock_calibrate(sn_clock *c); /* first call takes about a millisecond, later ones refine */
 static inline double sn_ticks_to_ns(const sn_clock *c, uint64_t ticks)
 {

@@ -2,11 +2,14 @@
 /* Chrome's trace event JSON, as chrome://tracing and ui.perfetto.dev read it. Viewers nest complete
  * events by time within a thread, so what overlaps without nesting gets a lane of its own: the
  * model, and the iterations of every instance (a second lane where two run at once). Everything
- * else lies on its real thread. Events are written one by one; the file is never held in memory. */
+ * else lies on its real thread. The workers of a joined profile are processes; what counters add up
+ * over all of them is a further one. Events are written one by one; the file is never held in
+ * memory. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "export/chrome_facts.h"
+#include "export/pftrace_sections.h"
 #include "export/step_text.h"
 #include "profile/chrome_keys.h"
 
@@ -18,14 +21,21 @@ enum {
 
 #define MODEL_TITLE "model_inference"
 
+typedef struct process {
+    int64_t pid;
+    const char *name; /* NULL: after the model */
+    uint64_t lane_end[MAX_ITERATION_LANES];
+    uint32_t lane_instance[MAX_ITERATION_LANES];
+    unsigned lanes;
+} process;
+
 typedef struct chrome {
     const sn_profile *p;
     sn_writer w;
     sn_prof_index index;
     sn_prof_summary summary;
-    uint64_t lane_end[MAX_ITERATION_LANES];
-    uint32_t lane_instance[MAX_ITERATION_LANES];
-    unsigned lanes;
+    process *processes; /* by worker; the one behind the last has the counters of all of them */
+    process *now;       /* whose events are written */
     sn_arena arena;
     const sn_step_text **step_text; /* per step, made at its first use; in the arena */
     uint32_t *first_span;           /* per step: its first use; 0: none */
@@ -46,7 +56,7 @@ static void begin(chrome *c, const char *phase, const char *name, const char *ca
         sn_put_json(&c->w, cat);
     }
     sn_put(&c->w, ",\"pid\":");
-    sn_put_i64(&c->w, c->p->pid);
+    sn_put_i64(&c->w, c->now->pid);
     sn_put(&c->w, ",\"tid\":");
     sn_put_u64(&c->w, tid);
 }
@@ -79,20 +89,47 @@ static void lane(chrome *c, uint64_t tid, const char *name)
     sort_index(c, tid);
 }
 
+/* Whose thread it is. */
+static void enter(chrome *c, uint32_t thread)
+{
+    c->now = &c->processes[c->p->workers.n ? c->p->threads_seen.data[thread].worker : 0];
+}
+
+static void put_process(chrome *c)
+{
+    const char *model = c->p->model_name;
+    begin(c, "M", "process_name", NULL, 0);
+    sn_put(&c->w, ",\"args\":{\"name\":\"");
+    sn_put(&c->w, c->now->name ? "" : model && *model ? "sonde: " : "sonde");
+    sn_put_json_part(&c->w, c->now->name ? c->now->name : model);
+    sn_put(&c->w, "\"}}");
+    if (!c->now->name)
+        return;
+    begin(c, "M", "process_sort_index", NULL, 0);
+    sn_put(&c->w, ",\"args\":{\"sort_index\":");
+    sn_put_u64(&c->w, (uint64_t)(c->now - c->processes));
+    sn_put(&c->w, "}}");
+}
+
+/* Threads of a worker follow one another. */
 static void put_threads(chrome *c)
 {
     char text[64];
-    const char *model = c->p->model_name;
-    begin(c, "M", "process_name", NULL, 0);
-    sn_put(&c->w, ",\"args\":{\"name\":\"sonde");
-    sn_put(&c->w, model && *model ? ": " : "");
-    sn_put_json_part(&c->w, model);
-    sn_put(&c->w, "\"}}");
-    lane(c, MODEL_LANE, "model");
+    const process *before = NULL;
     for (size_t i = 0; i < c->p->threads_seen.n; i++) {
         const sn_prof_thread *t = &c->p->threads_seen.data[i];
+        enter(c, (uint32_t)i);
+        if (c->now != before) {
+            put_process(c);
+            lane(c, MODEL_LANE, "model");
+        }
+        before = c->now;
         snprintf(text, sizeof text, "thread %" PRIu32, t->id);
         lane(c, SN_CHROME_FIRST_THREAD + i, t->name && *t->name ? t->name : text);
+    }
+    if (c->p->workers.n && c->p->counters.n) {
+        c->now = &c->processes[c->p->workers.n];
+        put_process(c);
     }
 }
 
@@ -104,25 +141,26 @@ static bool several_instances(const chrome *c, const sn_prof_span *s)
 /* Iterations of one lane are one instance's and never overlap; lanes are named as they appear. */
 static uint64_t iteration_lane(chrome *c, const sn_prof_span *s)
 {
+    process *own = c->now;
     unsigned k = 0, before = 0; /* lanes of the same instance */
-    for (; k < c->lanes; k++) {
-        if (c->lane_instance[k] != s->instance)
+    for (; k < own->lanes; k++) {
+        if (own->lane_instance[k] != s->instance)
             continue;
-        if (c->lane_end[k] <= s->start_ns)
+        if (own->lane_end[k] <= s->start_ns)
             break;
         before++;
     }
     if (k == MAX_ITERATION_LANES)
         k--;
-    if (k == c->lanes) {
+    if (k == own->lanes) {
         char of[32] = "", text[64];
-        if (several_instances(c, s))
+        if (several_instances(c, s) && !c->p->workers.n)
             snprintf(of, sizeof of, " of instance %" PRIu32, s->instance);
         snprintf(text, sizeof text, before ? "iteration%s (%u)" : "iteration%s", of, before + 1);
-        c->lane_instance[c->lanes++] = s->instance;
+        own->lane_instance[own->lanes++] = s->instance;
         lane(c, FIRST_ITERATION_LANE + k, text);
     }
-    c->lane_end[k] = s->start_ns + s->dur_ns;
+    own->lane_end[k] = s->start_ns + s->dur_ns;
     return FIRST_ITERATION_LANE + k;
 }
 
@@ -240,6 +278,7 @@ static void put_span(chrome *c, const sn_prof_span *s)
 {
     if (!wanted(c, s->cat))
         return;
+    enter(c, s->thread);
     uint64_t tid = lane_of(c, s);
     uint32_t parent = sn_prof_index_find(&c->index, s->parent);
     const sn_prof_span *up = parent != UINT32_MAX ? &c->p->spans.data[parent] : NULL;
@@ -302,6 +341,7 @@ static void put_model(chrome *c)
     }
     if (start > end)
         return;
+    enter(c, 0);
     begin(c, "X", MODEL_TITLE, "model", MODEL_LANE);
     at(c, start);
     sn_put(&c->w, ",\"dur\":");
@@ -313,6 +353,7 @@ static void put_model(chrome *c)
 
 static void put_counters(chrome *c)
 {
+    c->now = &c->processes[c->p->workers.n];
     for (size_t i = 0; i < c->p->counters.n && wanted(c, SN_CAT_MEMORY); i++) {
         const sn_prof_counter *k = &c->p->counters.data[i];
         begin(c, "C", k->name, NULL, 0);
@@ -324,6 +365,28 @@ static void put_counters(chrome *c)
 }
 
 /* ------------------------------------------------------------------ the whole */
+static sonde_status name_workers(chrome *c, sonde_error *err)
+{
+    const sn_profile *p = c->p;
+    sn_pftrace_sections names;
+    sn_pftrace_sections_init(&names, p->workers.n, p->alloc);
+    sonde_status st = SONDE_OK;
+    for (size_t i = 0; i < p->workers.n && st == SONDE_OK; i++) {
+        sn_pftrace_section own;
+        st = sn_pftrace_sections_next(&names, p->workers.data[i].part, &own, err);
+        if (st != SONDE_OK)
+            break;
+        c->processes[i].pid = own.pid;
+        c->processes[i].name = sn_arena_strdup(&c->arena, own.name);
+        if (!c->processes[i].name)
+            st = sn_fail_memory(err, 1);
+    }
+    c->processes[p->workers.n].pid = p->workers.n ? names.next_pid : p->pid;
+    c->processes[p->workers.n].name = p->workers.n ? "all workers" : NULL;
+    sn_pftrace_sections_free(&names);
+    return st;
+}
+
 static sonde_status write_chrome(const sn_profile *p, sn_sink *sink, sonde_error *err)
 {
     chrome c = {.p = p, .first_event = true};
@@ -333,10 +396,12 @@ static sonde_status write_chrome(const sn_profile *p, sn_sink *sink, sonde_error
     sn_arena_init(&c.arena, p->alloc);
     c.step_text = sn_arena_array(&c.arena, p->steps.n + 1, sizeof *c.step_text, sizeof(void *));
     c.first_span = SN_NEW_N(&c.arena, uint32_t, p->steps.n + 1);
-    if (!c.step_text || !c.first_span) {
+    c.processes = SN_NEW_N(&c.arena, process, p->workers.n + 1);
+    if (!c.step_text || !c.first_span || !c.processes) {
         st = sn_fail_memory(err, p->steps.n * sizeof *c.step_text);
         goto fail;
     }
+    SN_TRY_GOTO(st, name_workers(&c, err));
     sn_writer_init(&c.w, sink);
     sn_put(&c.w, "{\"traceEvents\":[");
     put_threads(&c);

@@ -75,6 +75,9 @@ const sn_exporter *sn_exporter_for_path(const char *path); /* longest suffix win
 sonde_status sn_export_file(const sn_profile *p, const char *path, sonde_error *err);
 sonde_status sn_export_file_with(const sn_profile *p, const char *path,
                                  const sn_export_options *opt, sonde_error *err);
+/* The same of bytes that somebody else writes: to a file, or for "-" and "-.suffix" to stdout. */
+typedef sonde_status (*sn_export_fn)(void *user, sn_sink *sink, sonde_error *err);
+sonde_status sn_export_file_by(const char *path, sn_export_fn write, void *user, sonde_error *err);
 /* The format that opt->format names (NULL: the Chrome trace), wherever its bytes go. */
 sonde_status sn_export_sink(const sn_profile *p, const sn_export_options *opt, sn_sink *sink,
                             sonde_error *err);

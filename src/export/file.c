@@ -28,18 +28,43 @@ static sonde_status write_format(const sn_profile *p, const sn_exporter *format,
                                      : format->write(&shown, sink, err);
 }
 
-static sonde_status export_stdout(const sn_profile *p, const sn_exporter *format,
-                                  const sn_export_options *opt, sonde_error *err)
+static sonde_status to_stdout(sn_export_fn write, void *user, sonde_error *err)
 {
     sn_sink sink = {.write = write_stdout};
     errno = 0;
-    sonde_status st = write_format(p, format, opt, &sink, err);
+    sonde_status st = write(user, &sink, err);
     if (fflush(stdout) != 0)
         sink.failed = true;
     if (sink.failed)
         st = sn_fail(err, SONDE_IO, "cannot write 'standard output': %s",
                      errno ? strerror(errno) : "the write failed");
     return st;
+}
+
+static sonde_status to_file(const char *path, sn_export_fn write, void *user, sonde_error *err)
+{
+    sn_file_writer w;
+    SN_TRY(sn_file_writer_open(&w, path, SN_WRITE_WHOLE, err));
+    sn_sink sink = {.write = write_writer, .user = &w};
+    sonde_status st = write(user, &sink, err);
+    if (st == SONDE_OK || w.cause) /* finishing says what became of the file */
+        st = sn_file_writer_finish(&w, false, err);
+    else
+        sn_file_writer_abandon(&w);
+    return st;
+}
+
+/* A profile in a format. */
+typedef struct shown {
+    const sn_profile *p;
+    const sn_exporter *format;
+    const sn_export_options *opt;
+} shown;
+
+static sonde_status write_shown(void *user, sn_sink *sink, sonde_error *err)
+{
+    const shown *s = user;
+    return write_format(s->p, s->format, s->opt, sink, err);
 }
 
 /* "-", "-.json", "-.summary.json" … */
@@ -66,23 +91,21 @@ sonde_status sn_export_file(const sn_profile *p, const char *path, sonde_error *
     return sn_export_file_with(p, path, NULL, err);
 }
 
+sonde_status sn_export_file_by(const char *path, sn_export_fn write, void *user, sonde_error *err)
+{
+    return is_stdout(path, sn_exporter_for_path(path)) ? to_stdout(write, user, err)
+                                                       : to_file(path, write, user, err);
+}
+
 sonde_status sn_export_file_with(const sn_profile *p, const char *path,
                                  const sn_export_options *opt, sonde_error *err)
 {
     const sn_exporter *format = sn_exporter_for_path(opt && opt->format ? opt->format : path);
-    if (is_stdout(path, format))
-        return export_stdout(p, format ? format : sn_exporter_row(0), opt, err);
-    if (!format)
+    const bool standard = is_stdout(path, format);
+    if (!format && !standard)
         return no_format(opt && opt->format ? opt->format : path, err);
-    sn_file_writer w;
-    SN_TRY(sn_file_writer_open(&w, path, SN_WRITE_WHOLE, err));
-    sn_sink sink = {.write = write_writer, .user = &w};
-    sonde_status st = write_format(p, format, opt, &sink, err);
-    if (st == SONDE_OK || w.cause) /* finishing says what became of the file */
-        st = sn_file_writer_finish(&w, false, err);
-    else
-        sn_file_writer_abandon(&w);
-    return st;
+    shown s = {p, format ? format : sn_exporter_row(0), opt};
+    return standard ? to_stdout(write_shown, &s, err) : to_file(path, write_shown, &s, err);
 }
 
 sonde_status sn_export_sink(const sn_profile *p, const sn_export_options *opt, sn_sink *sink,

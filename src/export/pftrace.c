@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A whole profile as a Perfetto trace: the tables first, then every span in order. */
-#include "export/pftrace_stream.h"
+/* A whole profile as a Perfetto trace: the tables first, then every span in order. A joined profile
+ * is the traces of its workers, one behind the other. */
+#include "export/pftrace_sections.h"
 
 /* For every operator the threads, other than its own, that had a slice of it, as bits; the slices
  * get 1. NULL where there are no slices, or no memory. */
@@ -32,13 +33,14 @@ static uint64_t *find_arrows(const sn_profile *p, sonde_status *st, sonde_error 
     return arrows;
 }
 
-static sonde_status write_pftrace(const sn_profile *p, sn_sink *sink, sonde_error *err)
+sonde_status sn_pftrace_write(const sn_profile *p, const sn_pftrace_section *section, sn_sink *sink,
+                              sonde_error *err)
 {
     sonde_status st = SONDE_OK;
     sn_pftrace *t = NULL;
     uint64_t *arrows = find_arrows(p, &st, err);
     if (st == SONDE_OK)
-        st = sn_pftrace_open(&t, sink, p, p->alloc, err);
+        st = sn_pftrace_open_section(&t, sink, p, section, p->alloc, err);
     if (st == SONDE_OK) {
         bool good = true;
         for (size_t i = 0; i < p->threads_seen.n && good; i++)
@@ -55,6 +57,43 @@ static sonde_status write_pftrace(const sn_profile *p, sn_sink *sink, sonde_erro
     }
     sn_free(p->alloc, arrows, p->spans.n * sizeof *arrows);
     return st;
+}
+
+/* What both show; where that is nothing, no set can say so. */
+static void show_only(sn_profile *part, uint32_t categories)
+{
+    const uint32_t both = part->categories & categories;
+    if (!categories)
+        return;
+    if (part->categories && !both)
+        part->spans.n = part->counters.n = 0;
+    part->categories = both ? both : categories;
+}
+
+/* A worker's times stay its own: only the moment its ns 0 is at is that of the joined profile, and
+ * what is shown is what the joined profile shows. */
+static sonde_status write_workers(const sn_profile *p, sn_sink *sink, sonde_error *err)
+{
+    sn_pftrace_sections sections;
+    sn_pftrace_sections_init(&sections, p->workers.n, p->alloc);
+    sonde_status st = SONDE_OK;
+    for (size_t i = 0; i < p->workers.n && st == SONDE_OK; i++) {
+        const sn_prof_worker *w = &p->workers.data[i];
+        sn_profile part = *w->part; /* borrows everything */
+        sn_pftrace_section section;
+        part.start_wall_ns = p->start_wall_ns + w->offset_ns;
+        show_only(&part, p->categories);
+        st = sn_pftrace_sections_next(&sections, &part, &section, err);
+        if (st == SONDE_OK)
+            st = sn_pftrace_write(&part, &section, sink, err);
+    }
+    sn_pftrace_sections_free(&sections);
+    return st;
+}
+
+static sonde_status write_pftrace(const sn_profile *p, sn_sink *sink, sonde_error *err)
+{
+    return p->workers.n ? write_workers(p, sink, err) : sn_pftrace_write(p, NULL, sink, err);
 }
 
 const sn_exporter sn_exporter_pftrace = {

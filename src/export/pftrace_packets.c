@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packets and interned texts: what all parts of a .pftrace are written with. All packets come from
- * one sequence. */
+/* Packets and interned texts: what all parts of a .pftrace are written with. All packets of a trace
+ * come from one sequence. */
 #include "export/pftrace_stream.h"
 #include "export/pftrace_writer.h"
 
-enum {
-    MAX_NAMES = 65536, /* interned; further ones are written where they are used */
-    SEQUENCE = 1
-};
+enum { MAX_NAMES = 65536 }; /* interned; further ones are written where they are used */
 
 bool sn_pftrace_flush(sn_pftrace *t)
 {
@@ -20,7 +17,7 @@ bool sn_pftrace_flush(sn_pftrace *t)
 size_t sn_pf_packet(sn_pftrace *t)
 {
     size_t packet = sn_proto_begin(&t->out, SN_PF_TRACE_PACKET);
-    sn_proto_varint(&t->out, SN_PF_PACKET_SEQUENCE_ID, SEQUENCE);
+    sn_proto_varint(&t->out, SN_PF_PACKET_SEQUENCE_ID, t->sequence);
     return packet;
 }
 

@@ -86,10 +86,10 @@ static void put_labels(sn_proto *p, const sn_labels *labels)
     }
 }
 
-void sn_pf_record_facts(sn_proto *p, const sn_profile *f)
+void sn_pf_record_facts(sn_proto *p, const sn_profile *f, uint32_t of)
 {
     marks m = begin(p, SN_PF_RECORD_FACTS);
-    sn_proto_varint(p, SN_PF_FACTS_FORMAT, SN_PF_FORMAT);
+    sn_proto_varint(p, SN_PF_FACTS_FORMAT, of ? SN_PF_FORMAT_JOINED : SN_PF_FORMAT);
     put_text(p, SN_PF_FACTS_MODEL, f->model_name);
     put_text(p, SN_PF_FACTS_VERSION, f->version);
     put_text(p, SN_PF_FACTS_CPU, f->cpu_model);
@@ -118,6 +118,9 @@ void sn_pf_record_facts(sn_proto *p, const sn_profile *f)
     put_number(p, SN_PF_FACTS_START_MONO_NS, f->start_mono_ns);
     put_text(p, SN_PF_FACTS_BOOT, f->boot);
     put_number(p, SN_PF_FACTS_WALL_ERROR_NS, f->wall_error_ns);
+    if (of)
+        put_text(p, SN_PF_FACTS_NOTE, f->note);
+    put_number(p, SN_PF_FACTS_TRACES, of);
     end(p, m);
 }
 

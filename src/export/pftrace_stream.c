@@ -156,12 +156,28 @@ static void show_facts(sn_pftrace *t, const sn_profile *f)
         sn_proto_end(p, mark);
     }
     sn_proto_end(p, event);
-    sn_pf_record_facts(p, f);
+    sn_pf_record_facts(p, f, t->of);
     sn_pf_packet_end(t, packet);
 }
 
 sonde_status sn_pftrace_open(sn_pftrace **out, sn_sink *sink, const sn_profile *facts,
                              sn_allocator *alloc, sonde_error *err)
+{
+    return sn_pftrace_open_section(out, sink, facts, NULL, alloc, err);
+}
+
+/* Traces of several processes may be put together: their tracks must not be the same. */
+static uint64_t choose_uuids(const sn_profile *facts, const sn_pftrace_section *section)
+{
+    const uint64_t who[] = {(uint64_t)facts->pid, facts->start_wall_ns, (uint64_t)facts->instance};
+    if (section)
+        return (uint64_t)section->number << 36;
+    return (sn_hash(who, sizeof who, 1) | 1) >> 32 << 20;
+}
+
+sonde_status sn_pftrace_open_section(sn_pftrace **out, sn_sink *sink, const sn_profile *facts,
+                                     const sn_pftrace_section *section, sn_allocator *alloc,
+                                     sonde_error *err)
 {
     *out = NULL;
     sn_pftrace *t = sn_alloc_zero(alloc, sizeof *t);
@@ -175,18 +191,18 @@ sonde_status sn_pftrace_open(sn_pftrace **out, sn_sink *sink, const sn_profile *
     sn_map_init(&t->names, alloc);
     sn_map_init(&t->strings, alloc);
     sn_map_init(&t->counters, alloc);
-    t->pid = facts->pid;
+    t->pid = section ? section->pid : facts->pid;
+    t->sequence = section ? section->number : 1;
+    t->of = section ? section->of : 0;
     t->categories = facts->categories;
-    /* Traces of several processes may be put together: their tracks must not be the same. */
-    const uint64_t who[] = {(uint64_t)facts->pid, facts->start_wall_ns, (uint64_t)facts->instance};
-    t->base_uuid = (sn_hash(who, sizeof who, 1) | 1) >> 32 << 20;
+    t->base_uuid = choose_uuids(facts, section);
     t->model = sn_arena_strdup(&t->arena, facts->model_name ? facts->model_name : "");
     if (!t->model) {
         sn_pftrace_close(t, NULL, NULL);
         return sn_fail_memory(err, 1);
     }
     first_packet(t, facts);
-    sn_pf_open_process(t, facts);
+    sn_pf_open_process(t, facts, section ? section->name : NULL);
     show_facts(t, facts);
     *out = t;
     return SONDE_OK;
@@ -196,7 +212,7 @@ sonde_status sn_pftrace_open(sn_pftrace **out, sn_sink *sink, const sn_profile *
 bool sn_pftrace_facts(sn_pftrace *t, const sn_profile *facts)
 {
     size_t packet = sn_pf_packet(t);
-    sn_pf_record_facts(&t->out, facts);
+    sn_pf_record_facts(&t->out, facts, t->of);
     return sn_pf_packet_end(t, packet);
 }
 

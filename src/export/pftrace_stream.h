@@ -31,6 +31,17 @@ typedef struct sn_pftrace sn_pftrace;
  * and must outlive the trace. */
 sonde_status sn_pftrace_open(sn_pftrace **t, sn_sink *sink, const sn_profile *facts,
                              sn_allocator *alloc, sonde_error *err);
+/* The same of a trace that is one of several in a file, one behind the other, each closed before
+ * the next is opened. `section` says what tells it from the others (pftrace_sections.h). */
+typedef struct sn_pftrace_section {
+    uint32_t number;  /* from 1 */
+    uint32_t of;      /* so many in the file */
+    const char *name; /* of the process, for viewers */
+    int64_t pid;      /* for viewers, which unite what has one number */
+} sn_pftrace_section;
+sonde_status sn_pftrace_open_section(sn_pftrace **t, sn_sink *sink, const sn_profile *facts,
+                                     const sn_pftrace_section *section, sn_allocator *alloc,
+                                     sonde_error *err);
 /* The facts as they are now; the last ones count. For what changes: dropped, memory, threads. */
 bool sn_pftrace_facts(sn_pftrace *t, const sn_profile *facts);
 

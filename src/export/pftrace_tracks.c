@@ -18,7 +18,7 @@ enum {
     TRACK_CHILD_ORDER = 11,
     TRACK_RANK = 12
 };
-enum { PROCESS_PID = 1, PROCESS_NAME = 6 };
+enum { PROCESS_PID = 1, PROCESS_NAME = 6, PROCESS_LABELS = 8 };
 enum { THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
 enum { COUNTER_UNIT = 3, UNIT_BYTES = 3 };
 enum { ORDER_EXPLICIT = 3 };
@@ -61,10 +61,12 @@ static uint64_t plain_track(sn_pftrace *t, uint64_t parent, uint64_t rank, const
     return uuid;
 }
 
-void sn_pf_open_process(sn_pftrace *t, const sn_profile *facts)
+void sn_pf_open_process(sn_pftrace *t, const sn_profile *facts, const char *given)
 {
     const char *model = facts->model_name ? facts->model_name : "";
-    char *name = sn_arena_printf(&t->arena, "sonde%s%s", *model ? ": " : "", model);
+    const char *name =
+        given ? given : sn_arena_printf(&t->arena, "sonde%s%s", *model ? ": " : "", model);
+    const char *version = sn_labels_get(&facts->labels, SN_LABEL_VERSION);
     t->failed |= !name;
     t->process = new_uuid(t);
     marks m = begin_track(t, t->process, 0, 0);
@@ -73,6 +75,10 @@ void sn_pf_open_process(sn_pftrace *t, const sn_profile *facts)
         size_t process = sn_proto_begin(&t->out, TRACK_PROCESS);
         sn_proto_int64(&t->out, PROCESS_PID, t->pid);
         sn_proto_text(&t->out, PROCESS_NAME, name);
+        if (given && *model) /* else the name says it */
+            sn_proto_text(&t->out, PROCESS_LABELS, model);
+        if (*version)
+            sn_proto_text(&t->out, PROCESS_LABELS, version);
         sn_proto_end(&t->out, process);
     } else {
         sn_proto_text(&t->out, TRACK_NAME, name);

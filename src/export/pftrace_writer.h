@@ -104,7 +104,9 @@ struct sn_pftrace {
     uint64_t n_uuids;
     uint64_t process; /* its track */
     const char *model;
-    int64_t pid;
+    int64_t pid;         /* shown to viewers */
+    uint32_t sequence;   /* of the packets */
+    uint32_t of;         /* so many traces in the file; 0: it is no joined one */
     uint32_t categories; /* a set: what is shown and kept */
     SN_VEC(long) tids;   /* already used for a thread's track */
     SN_VEC(sn_pf_thread) threads;
@@ -132,7 +134,8 @@ uint32_t sn_pf_intern(sn_pftrace *t, sn_map *map, uint32_t *count, uint32_t fiel
 void sn_pf_put_entry(sn_proto *p, uint32_t field, uint32_t id, const char *text);
 
 /* ---- pftrace_tracks.c ---- */
-void sn_pf_open_process(sn_pftrace *t, const sn_profile *facts);
+/* `name` NULL: after the model. */
+void sn_pf_open_process(sn_pftrace *t, const sn_profile *facts, const char *name);
 bool sn_pf_open_thread(sn_pftrace *t, const sn_prof_thread *thread);
 uint64_t sn_pf_open_counter(sn_pftrace *t, const char *name); /* uuid of its track */
 /* The track a span is shown on, opened if need be; 0 when memory is out. *end_ns is when it ends
@@ -142,7 +145,8 @@ void sn_pf_tracks_free(sn_pftrace *t);
 
 /* ---- pftrace_records.c ---- */
 /* Each writes the field SN_PF_PACKET_RECORD into an open packet. */
-void sn_pf_record_facts(sn_proto *p, const sn_profile *facts);
+/* `of`: traces in a joined file; 0: it is no joined one. */
+void sn_pf_record_facts(sn_proto *p, const sn_profile *facts, uint32_t of);
 void sn_pf_record_thread(sn_proto *p, const sn_prof_thread *thread);
 void sn_pf_record_step(sn_proto *p, const sn_prof_step *step);
 void sn_pf_record_counts(sn_proto *p, uint32_t step, const sn_prof_hw *hw);

@@ -10,7 +10,7 @@
 void sn_check_what_varies(sn_case *c)
 {
     const sn_prof_stats *wall = &c->ops.wall_ns;
-    if (wall->p99 > 1.5 * wall->p50)
+    if (!c->p->workers.n && wall->p99 > 1.5 * wall->p50) /* workers differ: stragglers are told */
         sn_found(
             c, SONDE_NOTE, "spread",
             SN_SAY(c, "the slowest 1 %% of runs take at least %.1f times the median",
@@ -112,7 +112,7 @@ void sn_check_drift(sn_case *c)
     enum { FEWEST = 3 * SN_COMPARE_FEWEST };
     sn_prof_runs runs;
     sn_change change;
-    if (c->ops.iterations < FEWEST || !get_runs(c, &runs))
+    if (c->p->workers.n || c->ops.iterations < FEWEST || !get_runs(c, &runs))
         return;
     const size_t n = runs.all.n, third = n / 3;
     if (compare_thirds(c, &runs, &change) && change.verdict == SN_VERDICT_SLOWER &&
@@ -151,7 +151,8 @@ void sn_check_first_run(sn_case *c)
             first = &p->spans.data[i];
     const double ns = first ? (double)first->dur_ns : 0;
     sn_prof_runs runs;
-    if (c->ops.iterations < 3 || !(ns > 5 * median) || ns - median < 1e6 || !get_runs(c, &runs))
+    if (p->workers.n || c->ops.iterations < 3 || !(ns > 5 * median) || ns - median < 1e6 ||
+        !get_runs(c, &runs))
         return;
     const window own = {first->start_ns, first->start_ns + first->dur_ns};
     if (same_steps(c, own, window_of(c, &runs, runs.all.n - 1, runs.all.n)))

@@ -150,6 +150,8 @@ static sonde_status check_threads(const sn_profile *p, sonde_error *err)
     for (size_t i = 0; i < p->threads_seen.n; i++)
         if (!p->threads_seen.data[i].name)
             return bad_text("thread", i, err);
+        else if (p->threads_seen.data[i].worker >= (p->workers.n ? p->workers.n : 1))
+            return sn_fail(err, SONDE_INVALID_ARGUMENT, "thread %zu belongs to no worker", i);
     return SONDE_OK;
 }
 

@@ -11,6 +11,12 @@ void sn_labels_init(sn_labels *l, sn_allocator *alloc)
     sn_arena_init(&l->arena, alloc);
 }
 
+void sn_labels_init_changes(sn_labels *l, sn_allocator *alloc)
+{
+    sn_labels_init(l, alloc);
+    l->changes = true;
+}
+
 void sn_labels_free(sn_labels *l)
 {
     if (!l->alloc)
@@ -52,7 +58,7 @@ sonde_status sn_labels_put(sn_labels *l, const char *key, const char *value, son
 {
     SN_TRY(check(key, value, err));
     const size_t i = find(l, key);
-    if (!*value) {
+    if (!*value && !l->changes) {
         if (i < l->list.n) {
             memmove(&l->list.data[i], &l->list.data[i + 1],
                     (l->list.n - i - 1) * sizeof *l->list.data);

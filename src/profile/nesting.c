@@ -102,7 +102,7 @@ static void net_time(walk *w, uint32_t i)
         return;
     const sn_prof_span *s = &w->p->spans.data[i];
     double net = s->dur_ns > w->child_ns[i] ? (double)(s->dur_ns - w->child_ns[i]) : 0;
-    double cost = w->records[i] * w->p->record_ns;
+    double cost = w->records[i] * sn_prof_record_ns(w->p, s->thread);
     if (!(cost >= 0))
         cost = 0;
     if (cost > net)

@@ -74,11 +74,16 @@ enum {
     SN_PF_FACTS_LABEL = 26,         /* one each */
     SN_PF_FACTS_START_MONO_NS = 27, /* the monotonic clock at ns 0, and whose clock it is: */
     SN_PF_FACTS_BOOT = 28,
-    SN_PF_FACTS_WALL_ERROR_NS = 29
+    SN_PF_FACTS_WALL_ERROR_NS = 29,
+    SN_PF_FACTS_NOTE = 30,  /* what was missing already when the trace was joined to others */
+    SN_PF_FACTS_TRACES = 31 /* how many there are in the joined file */
 };
 enum { SN_PF_LABEL_KEY = 1, SN_PF_LABEL_VALUE = 2 };
 enum { SN_PF_PEAK_ARITHMETIC = 1, SN_PF_PEAK_GOPS = 2 };
-enum { SN_PF_FORMAT = 1 };
+/* A joined file (sonde merge) is traces one behind the other, each with everything a trace has, its
+ * own sequence and its own numbers; a cleared sequence begins the next. Readers of format 1 know of
+ * one trace only, so that the traces of such a file have format 2. */
+enum { SN_PF_FORMAT = 1, SN_PF_FORMAT_JOINED = 2 };
 
 enum {
     SN_PF_STEP_TABLE = 1,

@@ -30,6 +30,9 @@ void sn_profile_free(sn_profile *p)
     sn_vec_free(&p->threads_seen, alloc);
     sn_vec_free(&p->counters, alloc);
     sn_vec_free(&p->lives, alloc);
+    for (size_t i = 0; i < p->workers.n; i++)
+        sn_profile_free(p->workers.data[i].part);
+    sn_vec_free(&p->workers, alloc);
     sn_labels_free(&p->labels);
     sn_arena_free(&p->arena);
     sn_free(alloc, p, sizeof *p);

@@ -136,6 +136,7 @@ typedef struct sn_prof_thread {
     uint32_t id;
     long os_tid;
     const char *name;
+    uint32_t worker; /* index into workers; 0 where there are none */
 } sn_prof_thread;
 
 typedef struct sn_prof_counter {
@@ -206,7 +207,17 @@ typedef struct sn_prof_cache { /* of all threads together */
     double bytes, gbps;        /* what it holds, and how fast it is read; 0 = not measured */
 } sn_prof_cache;
 
-typedef struct sn_profile {
+typedef struct sn_profile sn_profile;
+
+/* One of the profiles that were joined to another one (join.h). */
+typedef struct sn_prof_worker {
+    sn_profile *part;   /* as it was: its own numbers, and times since its own ns 0 */
+    uint64_t offset_ns; /* of that in the joined profile */
+    uint32_t first_thread, first_step; /* where its threads and steps begin in the joined tables */
+    uint32_t first_run, first_instance, first_table; /* added to its own numbers */
+} sn_prof_worker;
+
+struct sn_profile {
     sn_allocator *alloc;
     sn_arena arena;
     const char *model_name;
@@ -241,7 +252,16 @@ typedef struct sn_profile {
     SN_VEC(sn_prof_thread) threads_seen;
     SN_VEC(sn_prof_counter) counters;
     SN_VEC(sn_prof_life) lives;
-} sn_profile;
+    SN_VEC(sn_prof_worker) workers; /* of a joined profile, two at least; else none */
+};
+
+/* What recording one step cost on a thread: in a joined profile, what it cost that worker. */
+static inline double sn_prof_record_ns(const sn_profile *p, uint32_t thread)
+{
+    if (!p->workers.n || thread >= p->threads_seen.n)
+        return p->record_ns;
+    return p->workers.data[p->threads_seen.data[thread].worker].part->record_ns;
+}
 
 /* Finds spans by id. Ids are usually 1, 2, 3 … in order; any unique numbers work. */
 typedef struct sn_prof_index {

@@ -403,5 +403,5 @@ static bool sniff_chrome(const char *head, size_t bytes)
            sn_profile_sniff_has(head, bytes, "\"thread_sort_index\"");
 }
 
-const sn_profile_reader sn_profile_reader_chrome = {"a Chrome trace of sonde", sniff_chrome,
-                                                    read_chrome};
+const sn_profile_reader sn_profile_reader_chrome = {
+    .name = "a Chrome trace of sonde", .sniff = sniff_chrome, .read = read_chrome};

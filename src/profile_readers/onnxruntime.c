@@ -183,5 +183,5 @@ static bool sniff_onnxruntime(const char *head, size_t bytes)
             sn_profile_sniff_has(head, bytes, "\"op_name\""));
 }
 
-const sn_profile_reader sn_profile_reader_onnxruntime = {"a profile of ONNX Runtime",
-                                                         sniff_onnxruntime, read_onnxruntime};
+const sn_profile_reader sn_profile_reader_onnxruntime = {
+    .name = "a profile of ONNX Runtime", .sniff = sniff_onnxruntime, .read = read_onnxruntime};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sonde's own .pftrace: the records beside Perfetto's events hold everything (pftrace_fields.h).
- * The bytes may end anywhere: what is complete up to there is the profile, and a note says so. */
+ * The bytes may end anywhere: what is complete up to there is the profile, and a note says so. A
+ * joined file is read trace by trace. */
 #include "profile_readers/pftrace_reader.h"
 #include "profile_readers/reader.h"
 
@@ -117,6 +118,9 @@ static sonde_status read_record(sn_pf_reader *r, sn_wire w, uint64_t at, sonde_e
 {
     sn_field f;
     while (sn_wire_next(&w, &f) == SN_WIRE_FIELD) {
+        if (r->facts_only && f.tag != SN_LEN(SN_PF_RECORD_FACTS) &&
+            f.tag != SN_LEN(SN_PF_RECORD_END))
+            continue;
         switch (f.tag) {
         case SN_LEN(SN_PF_RECORD_FACTS):
             SN_TRY(sn_pf_read_facts(r, f.body, err));
@@ -157,50 +161,68 @@ static sonde_status read_packet(sn_pf_reader *r, sn_wire packet, sonde_error *er
     while (sn_wire_next(&packet, &f) == SN_WIRE_FIELD) {
         if (f.tag == SN_INT(SN_PF_PACKET_TIMESTAMP))
             at = f.num;
-        else if (f.tag == SN_LEN(SN_PF_PACKET_INTERNED_DATA))
-            read_names(r, f.body);
         else if (f.tag == SN_LEN(SN_PF_PACKET_RECORD))
             record = f.body;
+        else if (f.tag == SN_LEN(SN_PF_PACKET_INTERNED_DATA))
+            read_names(r, f.body);
+        else if (f.tag == SN_INT(SN_PF_PACKET_SEQUENCE_FLAGS) && f.num & SN_PF_SEQUENCE_CLEARED) {
+            r->next = r->facts;
+            if (r->next) /* it is the next trace's; the flags stand before the names */
+                return SONDE_OK;
+            r->names.n = 0;
+        }
     }
     return record.at ? read_record(r, record, at, err) : SONDE_OK;
 }
 
-static sonde_status read_packets(sn_pf_reader *r, sn_wire trace, sonde_error *err)
+/* `good`: where the last packet of this trace ends. */
+static sonde_status read_packets(sn_pf_reader *r, sn_wire trace, const uint8_t *start, size_t *good,
+                                 sonde_error *err)
 {
-    const uint8_t *start = trace.at;
     sn_wire_status st = SN_WIRE_FIELD;
-    size_t good = 0;
     sn_field f;
     while (!r->b.failed && (st = sn_wire_next(&trace, &f)) == SN_WIRE_FIELD) {
         if (f.tag == SN_LEN(SN_PF_TRACE_PACKET))
             SN_TRY(read_packet(r, f.body, err));
-        good = (size_t)(trace.at - start);
+        if (r->next)
+            break;
+        *good = (size_t)(trace.at - start);
     }
-    if (r->b.failed)
-        return sn_fail_memory(err, sizeof(sn_prof_span));
-    if (!r->facts)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "it has no record of sonde up to byte %zu: it was written by another "
-                       "program, or truncated",
-                       good);
-    if (!r->whole) {
-        const char *note =
-            sn_arena_printf(&r->p->arena,
-                            "the trace ends at byte %zu without its last record: it was truncated "
-                            "or is still being written; the part before is used",
-                            good);
-        if (!note)
-            return sn_fail_memory(err, 1);
-        r->p->note = note;
-    }
-    return SONDE_OK;
+    return r->b.failed ? sn_fail_memory(err, sizeof(sn_prof_span)) : SONDE_OK;
 }
 
-static sonde_status read_pftrace(const void *data, size_t bytes, sn_profile *p, sonde_error *err)
+/* What is missing here, beside what was missing when the trace was joined to others. */
+static sonde_status note_end(sn_pf_reader *r, size_t good, sonde_error *err)
 {
-    sn_pf_reader r = {.p = p};
+    sn_profile *p = r->p;
+    if (r->whole)
+        return SONDE_OK;
+    p->note = sn_arena_printf(&p->arena,
+                              "%s%sthe trace ends at byte %zu without its last record: it was "
+                              "truncated or is still being written; the part before is used",
+                              p->note, *p->note ? "; " : "", good);
+    return p->note ? SONDE_OK : sn_fail_memory(err, 1);
+}
+
+static sonde_status read_pftrace(sn_profile_part *part, const void *data, size_t bytes,
+                                 sn_profile *p, sonde_error *err)
+{
+    const uint8_t *start = data;
+    sn_pf_reader r = {.p = p, .facts_only = part->facts_only};
+    size_t good = part->from;
     sn_build_init(&r.b, p);
-    sonde_status st = read_packets(&r, sn_wire_of(data, bytes), err);
+    sonde_status st =
+        read_packets(&r, sn_wire_of(start + part->from, bytes - part->from), start, &good, err);
+    part->to = r.next ? good : bytes;
+    part->of = r.of;
+    part->empty = st == SONDE_OK && !r.facts;
+    if (part->empty)
+        st = sn_fail(err, SONDE_INVALID_ARGUMENT,
+                     "it has no record of sonde up to byte %zu: it was written by another "
+                     "program, or truncated",
+                     good);
+    if (st == SONDE_OK)
+        st = note_end(&r, good, err);
     if (st == SONDE_OK)
         st = sn_build_finish(&r.b, SN_BUILD_GIVEN, false, err);
     sn_vec_free(&r.names, p->alloc);
@@ -215,5 +237,5 @@ static bool sniff_pftrace(const char *head, size_t bytes)
            sn_profile_sniff_has(head, bytes, "sonde");
 }
 
-const sn_profile_reader sn_profile_reader_pftrace = {"a Perfetto trace of sonde", sniff_pftrace,
-                                                     read_pftrace};
+const sn_profile_reader sn_profile_reader_pftrace = {
+    .name = "a Perfetto trace of sonde", .sniff = sniff_pftrace, .read_part = read_pftrace};

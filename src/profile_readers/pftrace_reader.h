@@ -15,6 +15,9 @@ typedef struct sn_pf_reader {
     sn_profile *p;
     SN_VEC(const char *) names; /* by their number, from 1 */
     bool facts, whole;
+    uint32_t of;     /* so many traces in the file; 0: it does not say */
+    bool facts_only; /* nothing else is wanted */
+    bool next;       /* the next trace of the file begins */
 } sn_pf_reader;
 
 static inline const char *sn_pf_text(sn_pf_reader *r, const sn_field *f)

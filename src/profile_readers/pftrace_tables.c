@@ -73,11 +73,11 @@ sonde_status sn_pf_read_facts(sn_pf_reader *r, sn_wire w, sonde_error *err)
     while (sn_wire_next(&w, &f) == SN_WIRE_FIELD) {
         switch (f.tag) {
         case SN_INT(SN_PF_FACTS_FORMAT):
-            if (f.num != SN_PF_FORMAT)
+            if (f.num != SN_PF_FORMAT && f.num != SN_PF_FORMAT_JOINED)
                 return sn_fail(err, SONDE_UNSUPPORTED,
                                "its records have format version %" PRIu64
-                               ", but this version reads %d",
-                               f.num, SN_PF_FORMAT);
+                               ", but this version reads %d and %d",
+                               f.num, SN_PF_FORMAT, SN_PF_FORMAT_JOINED);
             break;
         case SN_LEN(SN_PF_FACTS_MODEL):
             p->model_name = sn_pf_text(r, &f);
@@ -111,6 +111,12 @@ sonde_status sn_pf_read_facts(sn_pf_reader *r, sn_wire w, sonde_error *err)
             break;
         case SN_INT(SN_PF_FACTS_START_WALL_NS):
             p->start_wall_ns = f.num;
+            break;
+        case SN_INT(SN_PF_FACTS_TRACES):
+            r->of = sn_pf_small(f.num);
+            break;
+        case SN_LEN(SN_PF_FACTS_NOTE):
+            p->note = sn_pf_text(r, &f);
             break;
         case SN_LEN(SN_PF_FACTS_LABEL):
             read_label(r, f.body);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "profile_readers/parts.h"
 
 static const sn_profile_reader *const rows[] = {
 #define SN_PROFILE_READER(symbol) &symbol,
@@ -40,6 +41,8 @@ sonde_status sn_profile_read_with(const sn_profile_reader *row, const void *data
 {
     *profile = NULL;
     sn_profile *p = NULL;
+    if (row->read_part)
+        return sn_profile_parts_join(row, data, bytes, alloc, profile, err);
     SN_TRY(sn_profile_new(&p, alloc, err));
     sonde_status st = row->read(data, bytes, p, err);
     if (st == SONDE_OK)
@@ -52,16 +55,24 @@ sonde_status sn_profile_read_with(const sn_profile_reader *row, const void *data
     return SONDE_OK;
 }
 
+const sn_profile_reader *sn_profile_reader_of(const void *data, size_t bytes, const char *name,
+                                              sonde_error *err)
+{
+    const sn_profile_reader *row;
+    for (size_t k = 0; (row = sn_profile_reader_row(k)) != NULL; k++)
+        if (row->sniff(data, bytes < SN_PROFILE_READER_HEAD ? bytes : SN_PROFILE_READER_HEAD))
+            return row;
+    (void)unknown(data, bytes, name, err);
+    return NULL;
+}
+
 sonde_status sn_profile_read_bytes(const void *data, size_t bytes, const char *name,
                                    sn_allocator *alloc, sn_profile **profile, sonde_error *err)
 {
     *profile = NULL;
-    const sn_profile_reader *row = NULL;
-    for (size_t k = 0; (row = sn_profile_reader_row(k)) != NULL; k++)
-        if (row->sniff(data, bytes < SN_PROFILE_READER_HEAD ? bytes : SN_PROFILE_READER_HEAD))
-            break;
+    const sn_profile_reader *row = sn_profile_reader_of(data, bytes, name, err);
     if (!row)
-        return unknown(data, bytes, name, err);
+        return SONDE_INVALID_ARGUMENT;
     const sonde_status st = sn_profile_read_with(row, data, bytes, alloc, profile, err);
     if (st != SONDE_OK)
         sn_error_prefix(err, "cannot read '%s' as %s", name, row->name);

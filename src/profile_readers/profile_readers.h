@@ -15,6 +15,9 @@ sonde_status sn_profile_read_with(const sn_profile_reader *row, const void *data
 /* `name` stands for the file in messages. */
 sonde_status sn_profile_read_bytes(const void *data, size_t bytes, const char *name,
                                    sn_allocator *alloc, sn_profile **profile, sonde_error *err);
+/* The reader of a file by its beginning; NULL, with an error: none knows it. */
+const sn_profile_reader *sn_profile_reader_of(const void *data, size_t bytes, const char *name,
+                                              sonde_error *err);
 /* `map`: the file is mapped, not read. */
 sonde_status sn_profile_read_file(const char *path, bool map, sn_allocator *alloc,
                                   sn_profile **profile, sonde_error *err);

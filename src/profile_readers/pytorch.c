@@ -186,5 +186,5 @@ static bool sniff_pytorch(const char *head, size_t bytes)
              sn_profile_sniff_has(head, bytes, "\"deviceProperties\"")));
 }
 
-const sn_profile_reader sn_profile_reader_pytorch = {"a trace of PyTorch", sniff_pytorch,
-                                                     read_pytorch};
+const sn_profile_reader sn_profile_reader_pytorch = {
+    .name = "a trace of PyTorch", .sniff = sniff_pytorch, .read = read_pytorch};

@@ -13,6 +13,7 @@ sonde_status sn_builder_init(sn_profile_builder *b, sn_records *r, uint64_t sinc
     sn_arena_init(&b->batch, r->ctx->alloc);
     b->texts = &b->batch;
     sn_clock_calibrate(&b->clock);
+    sn_clock_track_init(&b->track, &b->clock);
     b->base_ns = sn_clock_ns(&b->clock, since);
     return sn_builder_describe(b, level, err);
 }
@@ -79,6 +80,9 @@ sonde_status sn_builder_batch(sn_profile_builder *b, size_t keep, uint64_t until
 {
     sn_allocator *alloc = b->p->alloc;
     const size_t n = b->events.n;
+    uint64_t now_ticks, now_ns;
+    sn_clock_read(&now_ticks, &now_ns);
+    sn_clock_track_follow(&b->track, now_ticks, now_ns);
     b->p->spans.n = b->p->counters.n = 0;
     sn_arena_reset(&b->batch);
     b->runs.n = b->controls.n = b->operators.n = 0;

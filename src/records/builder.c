@@ -211,7 +211,8 @@ sonde_status sn_builder_list_tables(sn_profile_builder *b, sonde_error *err)
 /* ------------------------------------------------------------------ times and facts */
 uint64_t sn_builder_ns(const sn_profile_builder *b, uint64_t ticks)
 {
-    const uint64_t ns = sn_clock_ns(&b->clock, ticks);
+    const uint64_t ns =
+        b->streaming ? sn_clock_track_ns(&b->track, ticks) : sn_clock_ns(&b->clock, ticks);
     return ns > b->base_ns ? ns - b->base_ns : 0;
 }
 

@@ -4,6 +4,7 @@
 #ifndef SN_RECORDS_BUILDER_H
 #define SN_RECORDS_BUILDER_H
 
+#include "base/clock_track.h"
 #include "base/traceparent.h"
 #include "plan/binding.h"
 #include "records/records.h"
@@ -48,6 +49,7 @@ typedef struct sn_profile_builder {
     sn_arena *texts; /* for names of spans: the profile's, or one that lasts for a batch */
     sn_arena batch;
     sn_clock clock;
+    sn_clock_track track;          /* of one that streams: what becomes of the clock meanwhile */
     const sn_time_window *windows; /* what began outside of them is left out; NULL: nothing is */
     size_t n_windows;
     bool only_sampled; /* inferences that sampling chose, and nothing else */

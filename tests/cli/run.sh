@@ -10,7 +10,7 @@ trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/bin" "$folder/work"
 ln -s "$program" "$folder/bin/sonde"
 export PATH="$folder/bin:$PATH" LC_ALL=C XDG_CACHE_HOME="$folder/cache"
-unset SONDE_TIMING SONDE_TRACE SONDE_PROFILE SONDE_LEVEL SONDE_THREADS SONDE_CPU SONDE_LOG COLUMNS
+unset SONDE_TIMING SONDE_TRACE SONDE_PROFILE SONDE_LEVEL SONDE_LABELS SONDE_THREADS SONDE_CPU SONDE_LOG COLUMNS
 
 try() {
     "$@"

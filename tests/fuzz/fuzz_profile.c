@@ -16,6 +16,7 @@
 #include "fuzz/values.h"
 #include "profile_readers/round_trip.h"
 #include "sonde/experimental/findings.h"
+#include "sonde/experimental/fleet.h"
 #include "sonde/experimental/profile.h"
 
 #define MAX_MEMORY ((size_t)256 << 20)
@@ -196,6 +197,31 @@ static void read_findings(const sonde_profile *p)
     sonde_findings_release(found);
 }
 
+static void read_fleet(const sonde_profile *p, sonde_fleet_by by)
+{
+    sonde_fleet *fleet = NULL;
+    sonde_fleet_rows *rows = NULL;
+    size_t n = 0;
+    if (sonde_fleet_of_profile(p, &fleet, NULL) != SONDE_OK)
+        return;
+    if (sonde_fleet_rows_get(fleet, by, &rows, NULL) == SONDE_OK)
+        need(sonde_fleet_rows_count(rows) > 0);
+    for (size_t i = 0; i < sonde_fleet_rows_count(rows); i++) {
+        sonde_fleet_row r = SONDE_INIT(sonde_fleet_row);
+        need(sonde_fleet_rows_row(rows, i, &r, NULL) == SONDE_OK);
+        need(length(r.host) + length(r.worker) + length(r.version) + length(r.model) < SIZE_MAX);
+        need(r.share >= 0 && r.share <= 1.001 && r.runs_per_s >= 0);
+    }
+    if (sonde_fleet_straggler_count(fleet, &n, NULL, NULL) == SONDE_OK)
+        for (size_t i = 0; i < n; i++) {
+            sonde_straggler s = SONDE_INIT(sonde_straggler);
+            need(sonde_fleet_straggler_get(fleet, i, &s, NULL) == SONDE_OK);
+            need(s.p50_ns > s.usual_ns && length(s.op) < SIZE_MAX);
+        }
+    sonde_fleet_rows_release(rows);
+    sonde_fleet_release(fleet);
+}
+
 /* ---- written and read again ---- */
 
 static char *table_of(const sonde_profile *p)
@@ -267,6 +293,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         read_rows(&p, (sonde_by)fuzz_below(&random, SONDE_BY_KERNEL + 1));
         read_spans(&p);
         read_findings(&p);
+        read_fleet(&p, (sonde_fleet_by)fuzz_below(&random, SONDE_FLEET_BY_VERSION + 1));
         if (fuzz_below(&random, 4) == 0)
             compare_on_page(&p, &other, p.core->model_name);
         if (fuzz_below(&random, 4) == 0)

@@ -8,7 +8,8 @@ import subprocess
 PFTRACE, CHROME, PYTORCH, ONNXRUNTIME = range(4)
 
 # Numbers of src/profile/pftrace_fields.h.
-TIMESTAMP, INTERNED, RECORD = 8, 12, 1953
+TIMESTAMP, INTERNED, FLAGS, RECORD = 8, 12, 13, 1953
+CLEARED = 1  # the first packet of a trace: another one begins the next trace of a joined file
 FACTS, STEP, LIFE, THREAD, SPAN, COUNTER, END, COUNTS = range(1, 9)
 MODEL, ITERATION, OPERATOR, EXECUTOR, MEMORY, SLICE, USER, DEVICE = range(8)
 
@@ -46,16 +47,18 @@ def packet(kind, fields, at=None):
     return message({1: message({**inner, RECORD: message({kind: message(fields)})})})
 
 
-def everything():
+def everything(worker="1", format=1):
     """A trace with every kind of record and nearly every field."""
     hw = message({1: 2.0, 2: 3e6, 3: 9e6, 4: 11.0, 5: 12.0})
     weight = message({1: "w", 2: "f32", 3: packed(8, 4), 5: 1, 6: 0.25})
     filters = message({1: "w", 2: "f32", 3: packed(8, 4, 1, 1), 5: 1, 6: 0.75})
     image = message({1: "x", 2: "f32", 3: packed(1, 4, -1, 5)})
-    trace = packet(FACTS, {
-        1: 1, 2: "tiny", 3: "0.1.0", 4: "CPU", 5: "avx2", 6: 4, 7: 2, 8: 3, 9: 77, 10: 1700000000000000000, 11: 40.5,
+    label = [message({1: "host", 2: "box"}), message({1: "worker", 2: worker}), message({1: "version", 2: "3"})]
+    trace = message({1: message({FLAGS: CLEARED})}) + packet(FACTS, {
+        1: format, 2: "tiny", 3: "0.1.0", 4: "CPU", 5: "avx2", 6: 4, 7: 2, 8: 3, 9: 77, 10: 1700000000000000000, 11: 40.5,
         12: 1, 13: 1, 14: 100.5, 15: 20.5, 16: packed(*range(1, 13)), 17: 1e6, 18: 400.0, 19: 3e7, 20: 100.0,
-        21: packed(10**6, 5, 1, 7, 2), 22: "no counters"})
+        21: packed(10**6, 5, 1, 7, 2), 22: "no counters", 26: label, 27: 10**15 + int(worker), 28: "boot", 29: 5000,
+        30: "it was cut" if format == 2 else ""})
     trace += message({1: message({INTERNED: message({2: [message({1: 1, 2: "decode"}), message({1: 2, 2: "bytes"})]})})})
     for k in range(3):
         trace += packet(THREAD, {1: k, 2: 4242 + k, 3: ["main", "worker 1", ""][k]})
@@ -124,7 +127,7 @@ def without_views(trace):
     """The packets with what a reader of ours looks at."""
     out = b""
     for _, _, _, body in fields_of(trace):
-        kept = b"".join(f[2] for f in fields_of(body) if f[0] in (TIMESTAMP, INTERNED, RECORD))
+        kept = b"".join(f[2] for f in fields_of(body) if f[0] in (TIMESTAMP, INTERNED, FLAGS, RECORD))
         out += message({1: kept})
     return out
 
@@ -183,5 +186,6 @@ def profile_seeds(program, folder):
     add("loop.pftrace", PFTRACE, without_views(run("loop.pftrace", "tiny_loop", "--memory")))
     add("lanes.json", CHROME, add_events(run("lanes.json", *lanes)))
     add("everything.pftrace", PFTRACE, everything())
+    add("joined.pftrace", PFTRACE, everything("1", 2) + everything("2", 2) + everything("3", 2)[:-2000])
     add("torch.json", PYTORCH, torch())
     add("onnxruntime.json", ONNXRUNTIME, onnxruntime())

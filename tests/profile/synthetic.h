@@ -26,7 +26,8 @@ static inline sn_profile *syn_profile(sn_allocator *alloc)
     p->level = 2;
     p->pid = 77;
     p->start_wall_ns = 1700000000000000000u;
-    sn_prof_thread main_thread = {0, 4242, "main"}, worker = {1, 4243, "worker 1"};
+    sn_prof_thread main_thread = {.os_tid = 4242, .name = "main"};
+    sn_prof_thread worker = {.id = 1, .os_tid = 4243, .name = "worker 1"};
     if (!sn_vec_push(&p->threads_seen, alloc, main_thread) ||
         !sn_vec_push(&p->threads_seen, alloc, worker))
         abort();

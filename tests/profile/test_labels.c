@@ -39,6 +39,26 @@ TEST(an_empty_value_takes_a_label_away)
     CHECK_EQ(m.live, 0);
 }
 
+TEST(a_set_of_changes_takes_labels_away_where_it_is_put)
+{
+    failing_alloc m;
+    sonde_error err = {0};
+    sn_labels l, changes;
+    sn_labels_init(&l, failing_init(&m));
+    sn_labels_init_changes(&changes, &m.a);
+    CHECK_OK(sn_labels_parse(&l, "host=a,worker=7", &err));
+    CHECK_OK(sn_labels_parse(&changes, "host=,version=3,worker=8,never=", &err));
+    CHECK_EQ(changes.list.n, 4);
+    CHECK_OK(sn_labels_put_all(&l, &changes, &err));
+    CHECK_EQ(l.list.n, 2);
+    CHECK_STR(sn_labels_get(&l, "host"), "");
+    CHECK_STR(sn_labels_get(&l, "worker"), "8");
+    CHECK_STR(sn_labels_get(&l, "version"), "3");
+    sn_labels_free(&l);
+    sn_labels_free(&changes);
+    CHECK_EQ(m.live, 0);
+}
+
 TEST(a_backslash_takes_the_next_character_as_it_is)
 {
     failing_alloc m;

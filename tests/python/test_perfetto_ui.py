@@ -132,3 +132,38 @@ def test_the_native_trace_has_real_times_and_threads(page, expected):
     threads = {e["args"]["name"] for e in expected[0]["traceEvents"]
                if e["name"] == "thread_name" and e["tid"] >= 100}
     assert names == threads
+
+
+# ---------------------------------------------------------------- a joined trace
+@pytest.fixture(scope="module")
+def joined(folder):
+    """Three workers of two hosts."""
+    (folder / "fleet").mkdir()
+    for host, worker in (("b", "10"), ("b", "9"), ("a", "1")):
+        subprocess.run([PROGRAM, "profile", "zoo:tiny_mlp", "-n", "4", "-w", "1", "-q", "--label", f"host={host}",
+                        "--label", f"worker={worker}", "-o", folder / "fleet" / f"{host}{worker}.pftrace"], check=True)
+    subprocess.run([PROGRAM, "merge", folder / "fleet", "-q", "-o", folder / "joined.pftrace"], check=True)
+    with ui.Page(folder / "joined.pftrace") as page:
+        yield page
+
+
+def test_a_joined_trace_has_its_workers_as_processes(joined):
+    problems = joined.query("select name as name, value as value from stats "
+                            "where severity in ('error', 'data_loss') and value > 0")
+    assert problems == []
+    rows = joined.query("select name as name from process where name is not null and name like '% / %' order by upid")
+    assert [r["name"] for r in rows] == ["a / 1", "b / 9", "b / 10"]
+
+
+def test_totals_of_a_joined_trace_are_those_of_its_workers(joined, folder):
+    def count(path):
+        told = json.loads(subprocess.run([PROGRAM, "report", "--by", "worker", path, "--json", "-"], check=True,
+                                         capture_output=True).stdout)
+        return {f"{w['host']} / {w['worker']}": (w["operators"], w["operator_ns"]) for w in told["workers"]}
+
+    rows = joined.query(
+        "select p.name as name, count(*) as n, sum(s.dur) as dur from slice s join thread_track k on k.id = s.track_id "
+        "join thread t using (utid) join process p using (upid) where s.category = 'operator' "
+        "and extract_arg(s.arg_set_id, 'debug.warmup') is null group by p.name")
+    shown = {r["name"]: (int(r["n"]), int(r["dur"])) for r in rows}
+    assert shown == count(folder / "fleet") == count(folder / "joined.pftrace")
