@@ -11,7 +11,7 @@
 #include "changes/changes.h"
 
 #define SQRT2   1.4142135623730951
-#define OVERLAP 0.12
+#define OVERLAP 0.16
 #define SQRT2PI 2.5066282746310002
 
 static double density(double z)

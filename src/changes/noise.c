@@ -5,7 +5,7 @@
  * of two values with a distance. Differences do not know of levels, so unlike the deviations from
  * fitted levels they are not made smaller by fitting too many; only the few that span a change
  * count too much, and those are left out once the change is known. The estimate from a short series
- * is uncertain, so half of its standard error is taken off: otherwise series without any
+ * is uncertain, so a third of its standard error is taken off: otherwise series without any
  * resemblance would lose more changes than others gain in certainty. */
 #include <math.h>
 
@@ -45,7 +45,7 @@ double sn_noise_inflation(sn_scan *s, const size_t *at, size_t n)
     if (!(weight > 0) || !(far > 0))
         return 1;
     /* The correlation of neighbours, as if that of others followed from it (an AR(1) process). */
-    const double r = 1 - near / (far / weight) - 0.5 / sqrt((double)s->count);
+    const double r = 1 - near / (far / weight) - 0.3 / sqrt((double)s->count);
     const double bounded = fmin(fmax(r, 0), 0.9);
     return (1 + bounded) / (1 - bounded);
 }

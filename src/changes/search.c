@@ -263,15 +263,18 @@ static void note_places(search *w)
         w->places[i] = w->found.data[i].at;
 }
 
-/* The first estimate of the noise counts differences across changes; the second knows where they
- * are. */
+/* Changes that are not known look like noise whose neighbours resemble each other. So the first
+ * pass takes values as independent; what it finds, too much perhaps, is left out of the estimate
+ * that the second one works with, and what that finds decides for the last. */
 static bool run(search *w)
 {
+    enum { PASSES = 3 };
     if (!rank_values(w) || !make_stretches(w))
         return false;
     w->threshold = sn_chance_threshold(&w->layers, w->o->false_alarms);
-    for (int pass = 0; pass < 2; pass++) {
-        w->scan.inflation = sn_noise_inflation(&w->scan, w->places, w->found.n);
+    for (int pass = 0; pass < PASSES; pass++) {
+        if (pass)
+            w->scan.inflation = sn_noise_inflation(&w->scan, w->places, w->found.n);
         if (!choose(w) || !settle(w))
             return false;
         note_places(w);

@@ -201,7 +201,7 @@ static void find_range(panel *p)
             high = fmax(high, t->levels[i].value + spread / 2);
         }
     const double room = high > low ? 0.06 * (high - low) : high > 0 ? 0.05 * high : 1;
-    p->low = fmax(0, low - room);
+    p->low = fmax(0, low - 2 * room); /* values of levels stand below */
     p->high = high + room;
 }
 
@@ -360,7 +360,7 @@ static void put_levels(const panel *p)
         put_line(p->w, "level", x1, y_of(p, level->value), x2, y_of(p, level->value));
         if (last || x2 - x1 > 70) {
             open_text(p->w, "ink mark", last ? "start" : "middle", last ? RIGHT + 8 : (x1 + x2) / 2,
-                      last ? y_of(p, level->value) + 4 : y_of(p, level->value) - 7);
+                      last ? y_of(p, level->value) + 4 : p->top + PLOT - 5);
             put_value(p, level->value, 1);
             sn_put(p->w, "</text>\n");
         }

@@ -33,8 +33,10 @@ TEST(a_step_has_its_place_its_levels_and_an_interval)
     CHECK_EQ(found, 1);
     CHECK_MSG(changes[0].at >= 39 && changes[0].at <= 41, "%zu", changes[0].at);
     CHECK(fabs(changes[0].before - 10) < 0.1 && fabs(changes[0].after - 10.8) < 0.1);
-    CHECK(changes[0].low > 1.03 && changes[0].low < 1.08 && changes[0].high > 1.08 &&
-          changes[0].high < 1.12);
+    const double ratio = changes[0].after / changes[0].before;
+    CHECK_MSG(changes[0].low > 1.05 && changes[0].low < ratio && changes[0].high > ratio &&
+                  changes[0].high < 1.11,
+              "%g to %g", changes[0].low, changes[0].high);
     CHECK(changes[0].p > 0 && changes[0].p < 0.001);
 }
 
@@ -55,19 +57,20 @@ TEST(several_changes_are_found_in_order)
     }
 }
 
-TEST(short_series_show_a_change_as_soon_as_chance_does_not)
+/* How much neighbours resemble each other is uncertain in a short series, so not all are found. */
+TEST(a_change_is_found_in_most_series_of_thirty_values)
 {
     double x[40];
+    int right = 0;
     for (size_t n = 0; n <= 40; n++) {
         put(x, 0, n / 2, 1);
         put(x, n / 2, n, 2);
         CHECK_OK(find(x, n));
-        if (n < 13) /* equal values fall like this in more than one of 200 orders */
+        if (n < 10) /* less than two levels */
             CHECK_MSG(found == 0, "%zu values", n);
-        if (n >= 16)
-            CHECK_MSG(found == 1 && changes[0].at == n / 2, "%zu values: %zu at %zu", n, found,
-                      changes[0].at);
+        right += n >= 30 && found == 1 && changes[0].at == n / 2;
     }
+    CHECK_MSG(right >= 9, "%d of 11", right);
 }
 
 TEST(a_constant_series_and_alternating_ones_have_no_change)
@@ -196,7 +199,7 @@ TEST(a_level_lasts_as_long_as_was_asked_for)
     put(x, 92, 100, 1.5);
     CHECK_OK(find(x, 100));
     CHECK_EQ(found, 1);
-    CHECK_EQ(changes[0].at, 92);
+    CHECK_MSG(changes[0].at >= 91 && changes[0].at <= 93, "%zu", changes[0].at);
     o.shortest = 9;
     CHECK_OK(sonde_changes_find(x, 100, &o, changes, MOST, &found, &err));
     for (size_t i = 0; i < found; i++)

@@ -44,8 +44,8 @@ static const kind kinds[] = {
     {"AR(1) 0.2", 0.2, 0.03, -1, 0},
     {"recorded one after the other, single values", 0, 0, 0, 1},
     {"recorded one after the other, blocks", 0, 0, 0, 20},
-    {"recorded with pauses, blocks", 0, 0, 1, 20},
-    {"recorded with two threads, blocks", 0, 0, 2, 20},
+    {"recorded with pauses, single values", 0, 0, 1, 1},
+    {"recorded with two threads, single values", 0, 0, 2, 1},
 };
 
 static void draw(const kind *k, double *x, size_t n)
@@ -96,6 +96,28 @@ TEST(noise_alone_shows_a_change_in_one_of_a_hundred_series_at_most)
             CHECK_MSG(alarms <= SERIES / 100, "%s, seed %llu: %d of %d series", kinds[i].name,
                       (unsigned long long)(test_seed + 1000 * seed), alarms, SERIES);
         }
+}
+
+/* Under load the recorded series have phases of a quarter of a percent, which are real. As they
+ * were recorded, and with the least change that users get, they are no alarm. */
+TEST(recorded_noise_as_it_is_shows_a_change_in_one_of_a_hundred_series_at_most)
+{
+    for (size_t i = 0; i < sizeof recorded / sizeof recorded[0]; i++) {
+        double x[LENGTH], median, deviation;
+        int alarms = 0;
+        center(recorded[i], &median, &deviation);
+        for (int n = 0; n < SERIES; n++) {
+            sonde_change_point changes[MOST];
+            size_t found = 0;
+            sonde_error err;
+            noise_recorded(x, LENGTH, 1.4826 * deviation / median, recorded[i], median, deviation,
+                           25);
+            CHECK_OK(sonde_changes_find(x, LENGTH, NULL, changes, MOST, &found, &err));
+            alarms += found > 0;
+        }
+        printf("recorded series %zu as it is: %d of %d\n", i, alarms, SERIES);
+        CHECK_MSG(alarms <= SERIES / 100, "series %zu: %d of %d", i, alarms, SERIES);
+    }
 }
 
 TEST(short_series_of_noise_show_no_more_changes_than_long_ones)

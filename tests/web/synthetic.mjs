@@ -232,6 +232,41 @@ export async function writeSynthetic(file, { change, ...options } = {}) {
   return profile;
 }
 
+/** A trend of so many entries a day apart, from 12 ms on; `changes`: [position, ratio]. */
+export function trendOf({ entries = 60, changes = [] } = {}) {
+  const at = new Map(changes);
+  const levels = [];
+  let level = 12;
+  const points = Array.from({ length: entries }, (_, i) => {
+    if (i === 0 || at.has(i)) {
+      level *= at.get(i) ?? 1;
+      if (levels.length) levels[levels.length - 1].to = i;
+      levels.push({ from: i, to: entries, value_ms: level });
+    }
+    const value = level * (0.99 + 0.02 * noise(i)) * (noise(i + 7) > 0.97 ? 1.6 : 1);
+    const hash = [1, 2, 3, 4, 5].map((k) => Math.floor(noise(i * 5 + k) * 2 ** 32).toString(16).padStart(8, "0")).join("");
+    return {
+      id: i + 1, value_ms: value, low_ms: value * 0.995, high_ms: value * 1.005, at_unix_ms: Date.UTC(2026, 0, 1, 12) + i * 86_400_000,
+      commit: hash, ...(i % 10 === 0 ? { note: "a note" } : {}), ...(at.has(i) ? { change: true, ratio: at.get(i) } : {}),
+    };
+  });
+  return { title: `a model, 1 thread, ${entries} entries`, machine: "a processor", points, levels };
+}
+
+/** Writes a page with nothing but trends. */
+export async function writeTrends(file, trends) {
+  return writeSynthetic(file, {
+    spans: 1,
+    steps: 1,
+    change: (p) => {
+      const none = Object.fromEntries(["count", "min", "max", "mean", "stddev", "p50", "p90", "p95", "p97", "p99", "p999"].map((key) => [key, 0]));
+      Object.assign(p.header, { model: "trends", trends, steps: [], lives: [], threads: [], findings: [], strings: [""], rows: { op: [], node: [], shape: [], kernel: [] } });
+      Object.assign(p.header, { counts: { spans: 0, counters: 0, runs: 0 }, summary: { ...p.header.summary, iterations: 0, warmups: 0, runs_per_s: 0, wall: none } });
+      p.columns = [];
+    },
+  });
+}
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const [file, spans, steps] = process.argv.slice(2);
   if (!spans) throw new Error("usage: node synthetic.mjs OUTPUT.html SPANS [STEPS]");
