@@ -97,7 +97,9 @@ static void enter(chrome *c, uint32_t thread)
 
 static void put_process(chrome *c)
 {
-    const char *model = c->p->model_name;
+    const size_t worker = (size_t)(c->now - c->processes);
+    const char *model =
+        worker < c->p->workers.n ? c->p->workers.data[worker].part->model_name : c->p->model_name;
     begin(c, "M", "process_name", NULL, 0);
     sn_put(&c->w, ",\"args\":{\"name\":\"");
     sn_put(&c->w, c->now->name ? "" : model && *model ? "sonde: " : "sonde");
@@ -105,9 +107,13 @@ static void put_process(chrome *c)
     sn_put(&c->w, "\"}}");
     if (!c->now->name)
         return;
+    begin(c, "M", "process_labels", NULL, 0); /* and what the name of an only process says */
+    sn_put(&c->w, ",\"args\":{\"labels\":\"sonde: ");
+    sn_put_json_part(&c->w, model);
+    sn_put(&c->w, "\"}}");
     begin(c, "M", "process_sort_index", NULL, 0);
     sn_put(&c->w, ",\"args\":{\"sort_index\":");
-    sn_put_u64(&c->w, (uint64_t)(c->now - c->processes));
+    sn_put_u64(&c->w, worker);
     sn_put(&c->w, "}}");
 }
 

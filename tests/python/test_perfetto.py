@@ -50,7 +50,7 @@ class Trace:
                 kind = note.WhichOneof("value")
                 value = strings[note.string_value_iid] if kind == "string_value_iid" else (
                     getattr(note, kind) if kind else [a.string_value for a in note.array_values])
-                args[notes[note.name_iid]] = value
+                args[notes[note.name_iid] if note.name_iid else note.name] = value
             name = event.name or (names[event.name_iid] if event.name_iid else None)
             category = categories[event.category_iids[0]] if event.category_iids else None
             events.append((packet.timestamp, len(events), event, name, category, args))
