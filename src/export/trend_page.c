@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trends for the report page: the member "trends" of its data (docs/profile-format.md), and a page
- * with nothing else in it, made of a profile without a single run. */
+/* Trends as the report page reads them: the member "trends" of its data (docs/profile-format.md).
+ */
 #include <math.h>
 
 #include "export/page.h"
@@ -86,17 +86,4 @@ void sn_page_trends(sn_writer *w, const sn_trend *const *trends, size_t n)
         put_trend(w, trends[i]);
     }
     sn_put(w, "]");
-}
-
-sonde_status sn_trend_write(const sn_trend *const *trends, size_t n, const char *format,
-                            sn_allocator *alloc, sn_sink *sink, sonde_error *err)
-{
-    sn_profile *none;
-    SN_TRY(sn_profile_new(&none, alloc, err));
-    none->version = SONDE_VERSION_TEXT;
-    none->model_name = n == 1 && trends[0]->title ? trends[0]->title : "trends";
-    const sn_export_options options = {.format = format, .trends = trends, .n_trends = n};
-    const sonde_status st = sn_export_sink(none, &options, sink, err);
-    sn_profile_free(none);
-    return st;
 }
