@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A page with trends and nothing else in it: that of a profile without a single run. */
+/* The report page with nothing but trends in it: made of a profile without a single run. */
 #include "export/trend.h"
 
 sonde_status sn_trend_write(const sn_trend *const *trends, size_t n, const char *format,
