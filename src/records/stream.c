@@ -28,6 +28,7 @@ struct sn_stream {
     sn_records *records;
     sn_allocator *alloc;
     sn_profile_builder builder;
+    sn_time_window window; /* since the stream began: others may keep what is older */
     sn_pftrace *trace;
     sn_sink sink;
     char path[SN_PATH_BYTES];
@@ -219,6 +220,9 @@ sonde_status sn_stream_open(sn_stream **stream, sn_records *r, const char *path,
     if (st == SONDE_OK) {
         s->builder.p->categories = categories;
         s->builder.only_sampled = sampled;
+        s->window = (sn_time_window){.from = since, .to = UINT64_MAX};
+        s->builder.windows = &s->window;
+        s->builder.n_windows = 1;
         st = sn_pftrace_open(&s->trace, &s->sink, s->builder.p, s->alloc, err);
     }
     s->model_told = s->builder.p ? s->builder.p->model_name : NULL;

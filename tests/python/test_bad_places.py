@@ -14,7 +14,7 @@ from patience import PATIENCE
 PROGRAM = os.environ.get("SONDE_PROGRAM")
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM is not set")
 
-SUFFIXES = ["json", "summary.json", "md", "txt", "folded", "csv", "xlsx", "pb.gz", "pftrace", "html", "page.gz"]
+SUFFIXES = ["json", "summary.json", "md", "txt", "folded", "csv", "xlsx", "pb.gz", "pftrace", "html", "page.gz", "otlp.json", "prom"]
 CATEGORIES = "model, iteration, operator, executor, memory, thread, user, device"
 
 

@@ -303,3 +303,16 @@ def test_without_the_package_the_import_says_so_in_a_sentence(name, what, tmp_pa
                           env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"})
     last = done.stderr.splitlines()[-1]
     assert done.returncode == 1 and last.startswith(f"ImportError: sonde.{name} needs ") and f"pip install {what}" in last
+
+
+def test_a_trace_has_nothing_that_was_recorded_before_it_began(tmp_path):
+    session = sonde.InferenceSession("zoo:tiny_mlp")
+    feed = session.random_inputs(seed=1)
+    with sonde.profile(level=1) as older:  # keeps its records while the trace is written
+        for _ in range(7):
+            session.run(None, feed)
+        with sonde.profiler.stream(tmp_path / "a.pftrace"):
+            for _ in range(3):
+                session.run(None, feed)
+    assert older.profile().summary()["iterations"] == 10
+    assert runs(tmp_path / "a.pftrace") == 3
