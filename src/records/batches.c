@@ -8,7 +8,7 @@
 sonde_status sn_builder_init(sn_profile_builder *b, sn_records *r, uint64_t since, int level,
                              sonde_error *err)
 {
-    *b = (sn_profile_builder){.r = r, .streaming = true};
+    *b = (sn_profile_builder){.r = r, .level = level, .streaming = true};
     SN_TRY(sn_profile_new(&b->p, r->ctx->alloc, err));
     sn_arena_init(&b->batch, r->ctx->alloc);
     b->texts = &b->batch;
