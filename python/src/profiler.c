@@ -101,8 +101,7 @@ static int labels_of(PyObject *pairs, labels *l)
 
 static int recording_init(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"level",        "categories", "sample_every",
-                            "max_overhead", "labels",     NULL};
+    static char *names[] = {"level", "categories", "sample_every", "max_overhead", "labels", NULL};
     recording_object *r = (recording_object *)self;
     sonde_profiler_options o = SONDE_INIT(sonde_profiler_options);
     sonde_error err;

@@ -181,9 +181,8 @@ static sonde_status make_profile(sonde_context *c, wanted *w, sonde_profile **pr
                                  sonde_error *err)
 {
     sn_profile *core = NULL;
-    const sn_records_request request = {.since = w->reader.since,
-                                        .level = w->level,
-                                        .sampled = w->reader.sample_every != 0};
+    const sn_records_request request = {
+        .since = w->reader.since, .level = w->level, .sampled = w->reader.sample_every != 0};
     sonde_status st = sn_records_profile_of(&c->records, &request, &core, err);
     sn_records_read_end(&c->records, &w->reader);
     if (st == SONDE_OK) {
