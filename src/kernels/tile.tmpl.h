@@ -84,7 +84,7 @@ SN_INLINE tile_steps tile_steps_of(ptrdiff_t x_pixel)
 SN_INLINE tile_pixels tile_pixels_at(const float *x, ptrdiff_t x_pixel, const int P,
                                      const int reach)
 {
-    tile_pixels t;
+    tile_pixels t = {{NULL}};
     SN_UNROLL for (int i = 0; i * reach < P; i++)
     {
         t.at[i] = x + i * reach * x_pixel;
