@@ -5,7 +5,7 @@
 #ifndef SN_BASE_POOL_H
 #define SN_BASE_POOL_H
 
-#include "base/alloc.h"
+#include "base/seats.h"
 
 typedef struct sn_pool sn_pool;
 enum { SN_POOL_RANGES = 8 }; /* of tasks, one for each thread; with more threads some share one */
@@ -16,6 +16,11 @@ typedef void (*sn_task_fn)(void *arg, size_t task, int worker);
 
 /* `threads` counts the caller: 1 makes no thread. Threads start at the first region. */
 sonde_status sn_pool_create(sn_pool **pool, int threads, sn_allocator *alloc, sonde_error *err);
+/* The same with a seat for each thread; `seats` (NULL: none) outlive the pool. Its own threads take
+ * theirs, 1…; callers are worker 0 and sit down themselves (sn_sit), for longer than a region. A
+ * seat that is refused is done without. */
+sonde_status sn_pool_create_seated(sn_pool **pool, const sn_seats *seats, int threads,
+                                   sn_allocator *alloc, sonde_error *err);
 void sn_pool_free(sn_pool *pool);         /* waits for the workers; NULL accepted */
 int sn_pool_threads(const sn_pool *pool); /* NULL: 1 */
 

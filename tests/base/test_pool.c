@@ -3,10 +3,12 @@
 #include "base/pool.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/affinity.h"
 #include "base/fpmode.h"
 #include "base/trace.h"
 #include "test.h"
@@ -556,6 +558,191 @@ TEST(callers_on_many_threads_have_hooks_of_their_own)
         pthread_join(threads[i], &wrong[i]);
     for (int i = 0; i < 4; i++)
         CHECK(wrong[i] == NULL);
+    sn_pool_free(pool);
+}
+
+/* ------------------------------------------------------------------ many threads */
+TEST(many_threads_lose_no_task_however_few_or_many_there_are)
+{
+    enum { N = 3000 };
+    static unsigned char hits[N];
+    static const int sizes[] = {16, 17, 64, 100, 128, 200};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        sn_pool *pool = make_pool(sizes[k]);
+        CHECK(pool != NULL);
+        counts c = {.max_worker = sizes[k] - 1, .hits = hits};
+        for (size_t n = 0; n < N; n += 1 + n / 5) {
+            memset(hits, 0, sizeof hits);
+            sn_pool_run(pool, n, count, &c);
+            for (size_t i = 0; i < N; i++)
+                CHECK_MSG(hits[i] == (i < n), "%d threads, %zu tasks, task %zu ran %d times",
+                          sizes[k], n, i, hits[i]);
+        }
+        CHECK(!c.bad_worker);
+        sn_pool_free(pool);
+        CHECK_EQ(allocator.live_bytes, 0);
+    }
+}
+
+TEST(short_regions_of_changing_size_on_64_and_128_threads)
+{
+    static const size_t sizes[] = {2, 7, 9, 63, 64, 65, 128, 129, 500};
+    static unsigned char hits[500];
+    for (int threads = 64; threads <= 128; threads += 64) {
+        sn_pool *pool = make_pool(threads);
+        counts c = {.max_worker = threads - 1, .hits = hits};
+        for (int region = 0; region < 1500; region++) {
+            const size_t n = sizes[test_rand() % (sizeof sizes / sizeof *sizes)];
+            memset(hits, 0, sizeof hits);
+            sn_pool_run(pool, n, count, &c);
+            for (size_t i = 0; i < sizeof hits; i++)
+                CHECK_EQ(hits[i], i < n);
+        }
+        CHECK(!c.bad_worker);
+        sn_pool_free(pool);
+    }
+}
+
+typedef struct everybody {
+    _Atomic int arrived;
+    int wanted;
+} everybody;
+
+static void wait_for_all(void *arg, size_t task, int worker)
+{
+    everybody *e = arg;
+    (void)task, (void)worker;
+    atomic_fetch_add(&e->arrived, 1);
+    while (atomic_load(&e->arrived) < e->wanted)
+        sched_yield();
+}
+
+TEST(every_one_of_64_threads_comes_where_each_has_a_task)
+{
+    sn_pool *pool = make_pool(64);
+    for (int round = 0; round < 3; round++) {
+        everybody all = {.wanted = 64};
+        sn_pool_run(pool, 64, wait_for_all, &all); /* returns only if all came */
+        CHECK_EQ(all.arrived, 64);
+        everybody some = {.wanted = 20}; /* and where fewer are needed, so many do */
+        sn_pool_run(pool, 20, wait_for_all, &some);
+        CHECK_EQ(some.arrived, 20);
+    }
+    sn_pool_free(pool);
+}
+
+TEST(a_forked_child_starts_64_workers_of_its_own)
+{
+#if defined(__SANITIZE_THREAD__)
+    SKIP_TEST("ThreadSanitizer ends a forked child that starts threads");
+#endif
+    if (getenv("SONDE_EMULATED"))
+        SKIP_TEST("an emulator cannot fork a process with threads");
+    sn_pool *pool = make_pool(64);
+    everybody all = {.wanted = 64};
+    sn_pool_run(pool, 64, wait_for_all, &all);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        everybody own = {.wanted = 64};
+        sn_pool_run(pool, 64, wait_for_all, &own);
+        sn_pool_free(pool);
+        _exit(atomic_load(&own.arrived) == 64 ? 0 : 1);
+    }
+    int status = -1;
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status));
+    CHECK_EQ(WEXITSTATUS(status), 0);
+    sn_pool_free(pool);
+}
+
+/* ------------------------------------------------------------------ seats */
+typedef struct places {
+    _Atomic int arrived;
+    sn_id_set of[2]; /* by worker */
+} places;
+
+static void note_place(void *arg, size_t task, int worker)
+{
+    places *p = arg;
+    (void)task;
+    if (!sn_affinity_get(&p->of[worker]))
+        memset(&p->of[worker], 0, sizeof p->of[worker]);
+    atomic_fetch_add(&p->arrived, 1);
+    while (atomic_load(&p->arrived) < 2)
+        sched_yield();
+}
+
+/* A seat for each of two threads: the first and the last CPU that this thread may use. */
+static bool two_seats(sn_seats *s, sn_seat seat[2], int cpus[2], sn_id_set *own)
+{
+    if (!sn_affinity_get(own))
+        return false;
+    cpus[0] = cpus[1] = sn_id_set_next(own, 0);
+    for (int id = cpus[0]; id >= 0; id = sn_id_set_next(own, id + 1))
+        cpus[1] = id;
+    seat[0] = (sn_seat){0, 1};
+    seat[1] = (sn_seat){1, 2};
+    *s = (sn_seats){.n = 2, .seat = seat, .cpus = cpus, .n_cpus = 2};
+    sn_id_set_add(&s->all, cpus[0]);
+    sn_id_set_add(&s->all, cpus[1]);
+    return true;
+}
+
+TEST(workers_take_their_seats_and_the_caller_stays_where_it_is)
+{
+    sn_seats seats;
+    sn_seat seat[2];
+    sn_id_set own, now;
+    int cpus[2];
+    sn_pool *pool;
+    CHECK(two_seats(&seats, seat, cpus, &own));
+    sn_allocator_init_system(&allocator);
+    CHECK_EQ(sn_pool_create_seated(&pool, &seats, 2, &allocator, NULL), SONDE_OK);
+    places p = {0};
+    sn_pool_run(pool, 2, note_place, &p);
+    CHECK(memcmp(&p.of[0], &own, sizeof own) == 0);
+    CHECK_EQ(sn_id_set_count(&p.of[1]), 1);
+    CHECK(sn_id_set_has(&p.of[1], cpus[1]));
+    CHECK(sn_affinity_get(&now) && memcmp(&now, &own, sizeof own) == 0);
+    sn_pool_free(pool);
+}
+
+TEST(workers_of_another_pool_do_not_inherit_the_seat_of_their_caller)
+{
+    sn_seats seats;
+    sn_seat seat[2];
+    sn_id_set own;
+    sn_sitting s;
+    int cpus[2];
+    CHECK(two_seats(&seats, seat, cpus, &own));
+    if (cpus[0] == cpus[1])
+        SKIP_TEST("this process may use one CPU only");
+    seats.all = (sn_id_set){{0}}; /* so that whoever may use just these two sits down, too */
+    sn_id_set_add(&seats.all, cpus[0]);
+    sn_pool *pool = make_pool(2);
+    CHECK(sn_sit(&s, &seats, 0));
+    places p = {0};
+    sn_pool_run(pool, 2, note_place, &p);
+    sn_stand_up(&s);
+    CHECK_EQ(sn_id_set_count(&p.of[0]), 1);
+    CHECK(memcmp(&p.of[1], &own, sizeof own) == 0);
+    sn_pool_free(pool);
+}
+
+TEST(seats_that_are_refused_are_done_without)
+{
+    int cpus[2] = {SN_ID_LIMIT - 2, SN_ID_LIMIT - 1};
+    sn_seat seat[2] = {{0, 1}, {1, 2}};
+    const sn_seats seats = {.n = 2, .seat = seat, .cpus = cpus, .n_cpus = 2};
+    sn_id_set own;
+    sn_pool *pool;
+    CHECK(sn_affinity_get(&own));
+    sn_allocator_init_system(&allocator);
+    CHECK_EQ(sn_pool_create_seated(&pool, &seats, 2, &allocator, NULL), SONDE_OK);
+    places p = {0};
+    sn_pool_run(pool, 2, note_place, &p);
+    CHECK(memcmp(&p.of[1], &own, sizeof own) == 0);
     sn_pool_free(pool);
 }
 
