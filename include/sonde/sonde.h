@@ -85,6 +85,11 @@ typedef struct sonde_context_options {
     void *(*alloc)(void *user, size_t bytes);
     void (*free)(void *user, void *ptr, size_t bytes);
     void *alloc_user;
+    /* On machines with several memory nodes (sockets): "auto" binds threads to the cores of one
+     * node and their memory to that node, "0" or "0,2-3" to these, "off" leaves both to the system.
+     * With threads 0 there is one for each core, not for its further hardware threads. Callers of
+     * sonde_session_run are bound for the length of the call. NULL = SONDE_NUMA, else "off". */
+    const char *numa;
 } sonde_context_options;
 
 SONDE_API sonde_status sonde_context_create(const sonde_context_options *options,
@@ -208,6 +213,11 @@ typedef struct sonde_session_options {
      * iterations of each instance separately. */
     int instance;
     sonde_precision precision; /* 0: as the model file has its weights */
+    const char *numa;          /* as for contexts; NULL: the context's */
+    /* How many sessions run in parallel; 0 or 1: this one alone. With threads 0 they share the
+     * context's threads; with numa each is on one of the nodes, in turn, on cores of its own and
+     * with packed weights on that node, which those on one node share. */
+    int instances;
 } sonde_session_options;
 
 SONDE_API sonde_status sonde_session_create(sonde_model *model,

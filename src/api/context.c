@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "api/internal.h"
+#include "base/affinity.h"
 
 /* Records per thread before the recorder drops and counts: 40 bytes each, touched as they fill. */
 #define RING_CAP ((size_t)1 << 22)
@@ -150,6 +151,15 @@ static sonde_status init_log(sonde_context *c, const sonde_context_options *o, s
 }
 
 /* ------------------------------------------------------------------ life */
+/* What is wrong in the environment fails nothing: it is said, as its other words are. */
+static void say_wrong(const sonde_context *c, const char *message)
+{
+    if (c->core.log.sink)
+        sn_log_write(&c->core.log, SN_LOG_WARN, "%s", message);
+    else
+        fprintf(stderr, "sonde: %s\n", message);
+}
+
 /* SONDE_THREADS, or 0 when it is unset or no number. */
 static int env_threads(const sonde_context *c)
 {
@@ -161,11 +171,59 @@ static int env_threads(const sonde_context *c)
     const long n = strtol(text, &end, 10);
     if (*end == 0 && errno == 0 && n >= 0 && n <= 4096)
         return (int)n;
-    if (c->core.log.sink)
-        sn_log_write(&c->core.log, SN_LOG_WARN, "SONDE_THREADS is '%s', expected a number", text);
-    else /* as the environment's other words are told */
-        fprintf(stderr, "sonde: SONDE_THREADS is '%s', expected a number\n", text);
+    sonde_error wrong;
+    (void)sn_fail(&wrong, SONDE_INVALID_ARGUMENT, "SONDE_THREADS is '%s', expected a number", text);
+    say_wrong(c, wrong.message);
     return 0;
+}
+
+/* Another machine's /sys and /proc, to see what would be done there. */
+static void find_system_root(sonde_context *c)
+{
+    const char *root = getenv("SONDE_SYSTEM_ROOT");
+    c->core.system_root = c->system_root;
+    if (root && strlen(root) < sizeof c->system_root)
+        memcpy(c->system_root, root, strlen(root) + 1);
+    else if (root)
+        say_wrong(c, "SONDE_SYSTEM_ROOT is too long and is not used");
+}
+
+static sonde_status make_seats(sonde_context *c, const char *text, const char *name, int threads,
+                               sonde_error *err)
+{
+    const sn_topology *t;
+    SN_TRY(sn_numa_parse(text, name, &c->core.numa, err));
+    if (c->core.numa.mode == SN_NUMA_OFF)
+        return SONDE_OK;
+    SN_TRY(sn_topology_get(&c->core.topology, c->core.system_root, &c->alloc, &t, err));
+    const sn_seats_ask ask = {.numa = c->core.numa,
+                              .threads = threads,
+                              .here = sn_affinity_cpu(),
+                              .quota_cores = c->core.cpu.quota_cores};
+    return sn_seats_make(t, &ask, &c->alloc, &c->core.seats, err);
+}
+
+/* Where the pool sits. What SONDE_NUMA asks for and this machine does not have is said, and nothing
+ * is bound. */
+static sonde_status find_seats(sonde_context *c, const char *numa, int threads, sonde_error *err)
+{
+    const char *env = getenv("SONDE_NUMA");
+    sonde_error wrong;
+    find_system_root(c);
+    if (numa)
+        return make_seats(c, numa, "numa", threads, err);
+    if (!env || !*env)
+        return SONDE_OK;
+    const sonde_status st = make_seats(c, env, "the value", threads, &wrong);
+    if (st == SONDE_OUT_OF_MEMORY)
+        return sn_fail(err, st, "%s", wrong.message);
+    if (st) {
+        sonde_error whole;
+        c->core.numa = (sn_numa){.mode = SN_NUMA_OFF};
+        (void)sn_fail(&whole, st, "SONDE_NUMA=%s is not used: %s", env, wrong.message);
+        say_wrong(c, whole.message);
+    }
+    return SONDE_OK;
 }
 
 static void context_free(sonde_context *c)
@@ -178,6 +236,8 @@ static void context_free(sonde_context *c)
     if (c->core.trace)
         sn_exec_fini_context(&c->core);
     sn_pool_free(c->core.pool);
+    sn_seats_free(c->core.seats);
+    sn_topology_drop(&c->core.topology);
     sn_trace_free(c->core.trace);
     sn_machine_fini(&c->machine);
     sn_records_fini(&c->records);
@@ -199,11 +259,13 @@ static sonde_status context_init(sonde_context *c, const sonde_context_options *
     int threads = o->threads ? o->threads : env_threads(c);
     if (threads < 0 || threads > 4096)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "threads is %d, expected 0 to 4096", threads);
+    c->core.threads_given = threads > 0;
+    SN_TRY(find_seats(c, o->numa, threads, err));
     if (threads == 0)
-        threads = c->core.cpu.usable_cores;
+        threads = c->core.seats ? c->core.seats->n : c->core.cpu.usable_cores;
     c->core.threads = threads;
     SN_TRY(sn_trace_create(&c->core.trace, &c->alloc, RING_CAP, err));
-    SN_TRY(sn_pool_create(&c->core.pool, threads, &c->alloc, err));
+    SN_TRY(sn_pool_create_seated(&c->core.pool, c->core.seats, threads, &c->alloc, err));
     sn_pool_set_trace(c->core.pool, c->core.trace);
     SN_TRY(sn_exec_init_context(&c->core, err));
     for (const sn_context_observer *const *who = sn_context_observers; *who; who++)

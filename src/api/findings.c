@@ -17,24 +17,29 @@ const char *sonde_severity_text(sonde_severity severity)
     return (size_t)severity < sizeof words / sizeof words[0] ? words[severity] : "unknown severity";
 }
 
+sonde_status sn_api_findings(sonde_context *c, sn_findings *core, sonde_findings **findings,
+                             sonde_error *err)
+{
+    sonde_findings *made = sn_alloc_zero(&c->alloc, sizeof *made);
+    if (!made) {
+        sn_findings_free(core);
+        return sn_fail_memory(err, sizeof *made);
+    }
+    made->core = *core;
+    made->context = sn_api_context_ref(c);
+    *findings = made;
+    return SONDE_OK;
+}
+
 sonde_status sonde_profile_findings(const sonde_profile *profile, sonde_findings **findings,
                                     sonde_error *err)
 {
     SN_REQUIRE(findings, err);
     *findings = NULL;
     SN_REQUIRE(profile, err);
-    sonde_context *c = profile->context;
-    sonde_findings *made = sn_alloc_zero(&c->alloc, sizeof *made);
-    if (!made)
-        return sn_fail_memory(err, sizeof *made);
-    const sonde_status st = sn_findings_of(profile->core, &made->core, err);
-    if (st != SONDE_OK) {
-        sn_free(&c->alloc, made, sizeof *made);
-        return st;
-    }
-    made->context = sn_api_context_ref(c);
-    *findings = made;
-    return SONDE_OK;
+    sn_findings core;
+    SN_TRY(sn_findings_of(profile->core, &core, err));
+    return sn_api_findings(profile->context, &core, findings, err);
 }
 
 size_t sonde_findings_count(const sonde_findings *findings)

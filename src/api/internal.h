@@ -10,11 +10,13 @@
 
 #include "exec/session.h"
 #include "export/export.h"
+#include "findings/findings.h"
 #include "graph/model.h"
 #include "metrics/metrics.h"
 #include "profile/profile.h"
 #include "records/records.h"
 #include "records/stream.h"
+#include "sonde/experimental/findings.h"
 #include "sonde/experimental/save.h"
 #include "sonde/sonde.h"
 
@@ -63,6 +65,7 @@ struct sonde_context {
     sn_attachment *attachments;
     sn_metrics *_Atomic metrics; /* NULL: nobody wants any */
     _Atomic double ns_per_tick;  /* of watched runs; 0: none were */
+    char system_root[512]; /* SONDE_SYSTEM_ROOT, or "" */
 
     sonde_context *next; /* live contexts of the process; guarded by the process's lock */
 };
@@ -87,6 +90,7 @@ struct sonde_session {
     sonde_model *model;
     sn_session *core;
     sn_arena arena;
+    const char *nodes, *cpus, *memory; /* where it is bound; "" */
     sonde_type_info *inputs, *outputs;
     const char **input_names, **output_names;
     size_t n_inputs, n_outputs;
@@ -167,6 +171,15 @@ typedef struct sn_context_observer {
 extern const sn_context_observer *const sn_context_observers[]; /* and a NULL */
 extern const sn_context_observer sn_profiler_observer, sn_memory_observer, sn_env_observer,
     sn_metrics_observer;
+
+/* ---- placement.c ---- */
+/* Writes down where a new session is bound. */
+sonde_status sn_api_describe_placement(sonde_session *s, sonde_error *err);
+
+/* ---- findings.c ---- */
+/* Public findings around `core`, which it takes over, also on failure. */
+sonde_status sn_api_findings(sonde_context *c, sn_findings *core, sonde_findings **findings,
+                             sonde_error *err);
 
 /* ---- value.c ---- */
 /* Takes over what `slot` holds (it becomes NONE) on success. */

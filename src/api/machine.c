@@ -56,6 +56,14 @@ static void fill(sonde_context *c, sonde_machine_info *info)
                               .cache_file = m->path,
                               .unused = m->unused};
     list_rates(&all, m, &one, &all_threads);
+    const sn_topology *t;
+    if (sn_topology_get(&c->core.topology, c->core.system_root, &c->alloc, &t, NULL) == SONDE_OK) {
+        all.sockets = t->packages;
+        all.memory_nodes = t->n_nodes;
+        all.physical_cores = t->cores;
+        all.usable_physical_cores = t->usable_cores;
+        all.threads_per_core = t->threads_per_core;
+    }
     memcpy(info, &all, info->struct_size < sizeof all ? info->struct_size : sizeof all);
 }
 

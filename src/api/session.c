@@ -139,6 +139,14 @@ sonde_status sonde_session_create(sonde_model *model, const sonde_session_option
     if (o.instance < 0 || o.instance >= SN_API_MAX_INSTANCES)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "instance is %d, expected 0 to %d", o.instance,
                        SN_API_MAX_INSTANCES - 1);
+    if (o.instances < 0 || o.instances > SN_API_MAX_INSTANCES ||
+        (o.instances > 1 && o.instance >= o.instances))
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "instances is %d, expected 0 to %d and more than instance, which is %d",
+                       o.instances, SN_API_MAX_INSTANCES, o.instance);
+    sn_numa numa;
+    if (o.numa)
+        SN_TRY(sn_numa_parse(o.numa, "numa", &numa, err));
     char user_folder[4096];
     const char *cache = o.weights_cache, *tune = o.tune;
     const bool of_user = (cache && !*cache) || (tune && !*tune);
@@ -167,16 +175,20 @@ sonde_status sonde_session_create(sonde_model *model, const sonde_session_option
                                    .disabled = o.disabled_passes,
                                    .n_disabled = o.disabled_pass_count,
                                    .threads = o.threads,
+                                   .numa = o.numa ? &numa : NULL,
                                    .weights_cache = cache,
                                    .tune = tune,
                                    .flush_denormals = o.flush_denormals != 0,
-                                   .instance = (uint32_t)o.instance};
+                                   .instance = (uint32_t)o.instance,
+                                   .instances = (uint32_t)o.instances};
     sn_api_begin_trace(c);
     sn_records_enter(&c->records);
     sonde_status st = sn_session_create(&c->core, model->core, &cfg, &s->core, err);
     sn_records_leave(&c->records);
     if (st == SONDE_OK)
         st = describe_all(s, err);
+    if (st == SONDE_OK)
+        st = sn_api_describe_placement(s, err);
     if (st != SONDE_OK) {
         sonde_session_release(s);
         return st;

@@ -18,6 +18,13 @@ typedef struct sn_context {
     sn_cpu cpu;
     sn_pool *pool;
     int threads;
+    bool threads_given;              /* by somebody, not taken from what there is */
+    sn_numa numa;                    /* what sessions follow that say nothing themselves */
+    sn_seats *seats;                 /* of the pool; NULL: its threads are not bound */
+    const char *system_root;         /* before /sys and /proc: "" */
+    _Atomic(sn_topology *) topology; /* by sn_topology_get: read when something asks for it */
+    /* errno of the first time that the system refused to place threads or memory; 0: it did not. */
+    _Atomic int threads_refused, memory_refused;
     sn_trace *trace; /* always there; level 0 = nothing is recorded */
     /* How a program is run: plainly, or by the profiling twin while something records. One indirect
      * call a run instead of a branch a step. Set by exec. */

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "exec/run.h"
+#include "plan/memory_nodes.h"
 
 static const _Atomic int never_cancelled;
 
@@ -21,6 +22,7 @@ static void frame_free(sn_frame_impl *f)
     if (f->memory)
         atomic_fetch_sub_explicit(&f->binding->program->ctx->frame_bytes, f->memory->bytes,
                                   memory_order_relaxed);
+    sn_program_unbind_buffer(f->binding->program, f->memory);
     sn_buffer_unref(f->memory);
     sn_free(alloc, f->f.slots, f->binding->n_slots * sizeof *f->f.slots);
     sn_free(alloc, f, sizeof *f);
@@ -93,6 +95,7 @@ static sonde_status frame_new(sn_binding *b, sn_frame_impl **out, sonde_error *e
         frame_free(f);
         return sn_fail_memory(err, all.bytes);
     }
+    sn_program_bind_buffer(b->program, f->memory);
     memcpy(f->f.slots, b->slots, b->n_slots * sizeof *f->f.slots);
     uint8_t *memory = f->memory->data;
     for (uint32_t s = 0; s < b->n_slots; s++)

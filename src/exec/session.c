@@ -4,8 +4,10 @@
  * some time. */
 #include "exec/session.h"
 
+#include <errno.h>
 #include <string.h>
 
+#include "base/affinity.h"
 #include "base/fpmode.h"
 #include "exec/other_programs.h"
 #include "exec/run.h"
@@ -17,6 +19,8 @@ struct sn_session {
     sn_arena arena; /* copies of option strings */
     sn_pool *pool;  /* own, or the context's */
     bool own_pool;
+    const sn_seats *seats; /* of the pool; NULL: nothing is bound */
+    sn_seats *own_seats;
     int threads;
     sn_program *program;
     sn_other_programs others;
@@ -44,14 +48,90 @@ static sonde_status copy_config(sn_session *s, const sn_session_config *cfg, son
 
 static sn_program_config program_config(const sn_session *s)
 {
-    return (sn_program_config){.no_optimize = s->cfg.no_optimize,
-                               .no_prepack = s->cfg.no_prepack,
-                               .precision = s->cfg.precision,
-                               .plan_only = s->cfg.plan_only,
-                               .disabled = s->cfg.disabled,
-                               .n_disabled = s->cfg.n_disabled,
-                               .weights_cache = s->cfg.weights_cache,
-                               .tune = s->cfg.tune};
+    return (sn_program_config){
+        .no_optimize = s->cfg.no_optimize,
+        .no_prepack = s->cfg.no_prepack,
+        .precision = s->cfg.precision,
+        .plan_only = s->cfg.plan_only,
+        .disabled = s->cfg.disabled,
+        .n_disabled = s->cfg.n_disabled,
+        .weights_cache = s->cfg.weights_cache,
+        .tune = s->cfg.tune,
+        .memory = s->seats && !sn_id_set_is_empty(&s->seats->memory) ? &s->seats->memory : NULL};
+}
+
+/* ------------------------------------------------------------------ threads */
+/* Threads as they are asked for; 0: as many as there are cores where they are bound. */
+static int wanted_threads(const sn_session *s)
+{
+    const int shares = s->cfg.instances > 1 ? (int)s->cfg.instances : 1;
+    if (s->cfg.threads > 0)
+        return s->cfg.threads;
+    return s->ctx->threads / shares > 1 ? s->ctx->threads / shares : 1;
+}
+
+/* Whether the context's pool is just what this session would make. */
+static bool shares_pool(const sn_session *s, const sn_numa *numa)
+{
+    const sn_context *ctx = s->ctx;
+    if (s->cfg.threads > 0 && s->cfg.threads != ctx->threads)
+        return false;
+    return s->cfg.instances <= 1 && sn_numa_same(numa, &ctx->numa);
+}
+
+static sonde_status take_seats(sn_session *s, const sn_numa *numa, sonde_error *err)
+{
+    sn_context *ctx = s->ctx;
+    const sn_topology *t;
+    if (numa->mode == SN_NUMA_OFF)
+        return SONDE_OK;
+    SN_TRY(sn_topology_get(&ctx->topology, ctx->system_root, ctx->alloc, &t, err));
+    const sn_seats_ask ask = {.numa = *numa,
+                              .threads =
+                                  s->cfg.threads > 0 || ctx->threads_given ? wanted_threads(s) : 0,
+                              .instance = (int)s->cfg.instance,
+                              .instances = (int)s->cfg.instances,
+                              .here = sn_affinity_cpu(),
+                              .quota_cores = ctx->cpu.quota_cores};
+    SN_TRY(sn_seats_make(t, &ask, ctx->alloc, &s->own_seats, err));
+    s->seats = s->own_seats;
+    return SONDE_OK;
+}
+
+/* The pool of the context, or one of its own. */
+static sonde_status find_pool(sn_session *s, sonde_error *err)
+{
+    sn_context *ctx = s->ctx;
+    const sn_numa *numa = s->cfg.numa ? s->cfg.numa : &ctx->numa;
+    s->pool = ctx->pool;
+    s->threads = ctx->threads;
+    s->seats = ctx->seats;
+    if (shares_pool(s, numa))
+        return SONDE_OK;
+    s->seats = NULL;
+    SN_TRY(take_seats(s, numa, err));
+    s->threads = s->seats ? s->seats->n : wanted_threads(s);
+    if (!s->seats && !ctx->seats && s->threads == ctx->threads)
+        return SONDE_OK;
+    s->pool = NULL;
+    SN_TRY(sn_pool_create_seated(&s->pool, s->seats, s->threads, ctx->alloc, err));
+    s->own_pool = true;
+    sn_pool_set_trace(s->pool, ctx->trace);
+    return SONDE_OK;
+}
+
+/* The calling thread is the pool's first while a session is made or run. */
+static void sit(const sn_session *s, sn_sitting *sitting)
+{
+    sn_context *ctx = s->ctx;
+    if (sn_sit(sitting, s->seats, 0))
+        return;
+    const int why = errno;
+    int none = 0;
+    if (atomic_compare_exchange_strong(&ctx->threads_refused, &none, why))
+        sn_log_write(&ctx->log, SN_LOG_WARN,
+                     "threads are not bound to CPUs, because the system refuses it: %s",
+                     strerror(why));
 }
 
 sonde_status sn_session_create(sn_context *ctx, sn_model *model, const sn_session_config *cfg,
@@ -67,16 +147,15 @@ sonde_status sn_session_create(sn_context *ctx, sn_model *model, const sn_sessio
     sn_other_programs_init(&s->others, ctx->alloc);
     sn_arena_init(&s->arena, ctx->alloc);
     SN_TRY_GOTO(st, copy_config(s, cfg ? cfg : &defaults, err));
-    s->pool = ctx->pool;
-    s->threads = ctx->threads;
-    if (s->cfg.threads > 0 && s->cfg.threads != ctx->threads) {
-        SN_TRY_GOTO(st, sn_pool_create(&s->pool, s->cfg.threads, ctx->alloc, err));
-        s->own_pool = true;
-        s->threads = s->cfg.threads;
-        sn_pool_set_trace(s->pool, ctx->trace);
-    }
+    SN_TRY_GOTO(st, find_pool(s, err));
+    s->cfg.numa = NULL; /* the caller's */
     sn_program_config pc = program_config(s);
-    SN_TRY_GOTO(st, sn_program_get(ctx, model, &pc, s->pool, NULL, &s->program, err));
+    sn_sitting sitting;
+    sit(s, &sitting);
+    st = sn_program_get(ctx, model, &pc, s->pool, NULL, &s->program, err);
+    sn_stand_up(&sitting);
+    if (st)
+        goto fail;
     *session = s;
     return SONDE_OK;
 fail:
@@ -92,6 +171,7 @@ void sn_session_free(sn_session *s)
     sn_program_unref(s->program);
     if (s->own_pool)
         sn_pool_free(s->pool);
+    sn_seats_free(s->own_seats);
     sn_model_unref(s->model);
     sn_arena_free(&s->arena);
     sn_free(s->ctx->alloc, s, sizeof *s);
@@ -112,6 +192,10 @@ int sn_session_threads(const sn_session *s)
 sn_pool *sn_session_pool(const sn_session *s)
 {
     return s->pool;
+}
+const sn_seats *sn_session_seats(const sn_session *s)
+{
+    return s->seats;
 }
 
 /* ------------------------------------------------------------------ which program */
@@ -196,6 +280,8 @@ sonde_status sn_session_run(sn_session *s, sn_run_config *cfg, const char *const
         ordered = sn_alloc(s->ctx->alloc, n_in * sizeof *ordered);
     if (big_out)
         results = sn_alloc(s->ctx->alloc, n_out * sizeof *results);
+    sn_sitting sitting;
+    sit(s, &sitting);
     sonde_status st = ordered && results ? SONDE_OK : sn_fail_memory(err, n_out * sizeof *results);
     if (!st) {
         if (reorder_inputs(s, in_names, in, n_in, ordered)) {
@@ -230,6 +316,7 @@ sonde_status sn_session_run(sn_session *s, sn_run_config *cfg, const char *const
                 sn_slot_clear(&results[o]);
         }
     }
+    sn_stand_up(&sitting);
     if (other)
         sn_program_unref(program);
     if (big_in)

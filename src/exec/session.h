@@ -18,10 +18,12 @@ typedef struct sn_session_config {
     const char *const *disabled; /* pass names */
     size_t n_disabled;
     int threads;               /* 0 = the context's; otherwise the session has a pool of its own */
+    const sn_numa *numa;       /* NULL = the context's */
     const char *weights_cache; /* folder where packed weights are kept on disk; NULL: none */
     const char *tune;          /* folder where tuned choices are kept; NULL: nothing is tuned */
     bool flush_denormals;      /* while a run lasts, on all its threads */
     uint32_t instance;         /* number among the sessions that run side by side */
+    uint32_t instances;        /* how many these are; 0: not known, and each has all cores */
 } sn_session_config;
 
 /* Keeps a reference to the model. Makes the default program: all errors of the model show here. */
@@ -33,6 +35,7 @@ sn_model *sn_session_model(const sn_session *s);
 sn_program *sn_session_program(const sn_session *s);
 int sn_session_threads(const sn_session *s);
 sn_pool *sn_session_pool(const sn_session *s);
+const sn_seats *sn_session_seats(const sn_session *s); /* NULL: its threads are not bound */
 
 typedef struct sn_run_config {
     const _Atomic int *cancel;

@@ -7,6 +7,7 @@
 
 #include "base/map.h"
 #include "compute/packs.h"
+#include "plan/memory_nodes.h"
 #include "plan/program.h"
 #include "plan/weights_cache.h"
 
@@ -354,6 +355,7 @@ static sonde_status make_room(packer *k, int threads)
     k->root->packed = sn_buffer_new_kept(alloc, bytes);
     if (!k->root->packed)
         return sn_fail_memory(k->err, bytes);
+    sn_program_bind_buffer(k->root, k->root->packed);
     for (size_t i = 0; i < k->jobs.n; i++)
         SN_TRY(plan_reading(k, k->jobs.data[i]));
     if (!k->scratch_bytes)

@@ -15,6 +15,7 @@
 #include "passes/pass.h"
 #include "plan/binding.h"
 #include "plan/cut.h"
+#include "plan/memory_nodes.h"
 #include "plan/tuning.h"
 
 /* ------------------------------------------------------------------ key */
@@ -50,6 +51,11 @@ static sonde_status make_key(const sn_context *ctx, const sn_program_config *cfg
         return sn_fail_memory(err, 32);
     SN_TRY(append_names(arena, key, "D", cfg->disabled, cfg->n_disabled, err));
     SN_TRY(append_names(arena, key, "T", cfg->tune ? &cfg->tune : NULL, 1, err));
+    if (cfg->memory) { /* each node has weights of its own */
+        char nodes[1024];
+        const char *text = sn_id_set_text(cfg->memory, nodes, sizeof nodes);
+        SN_TRY(append_names(arena, key, "N", &text, 1, err));
+    }
     SN_TRY(append_names(arena, key, "F", cfg->feeds, cfg->n_feeds, err));
     return append_names(arena, key, "O", cfg->outputs, cfg->n_outputs, err);
 }
@@ -78,6 +84,7 @@ static sonde_status new_body(sn_program *root, sn_program *owner, sn_graph *g, s
     p->parent = owner;
     p->unoptimized = root->unoptimized;
     p->precision = root->precision;
+    p->memory = root->memory;
     p->plan_only = root->plan_only;
     p->tuning = root->tuning;
     p->graph = g;
@@ -248,6 +255,7 @@ static void program_free(sn_program *p)
     sn_vec_free(&p->buffers.list, alloc);
     if (p->packed)
         atomic_fetch_sub_explicit(&p->ctx->packed_bytes, p->packed_bytes, memory_order_relaxed);
+    sn_program_unbind_buffer(p, p->packed);
     sn_buffer_unref(p->packed);
     sn_tuning_free(p->tuning);
     sn_arena_free(&p->arena);
@@ -307,10 +315,14 @@ static sonde_status program_new(sn_context *ctx, sn_model *model, const sn_progr
     init_locks(p);
     sn_arena_init(&p->arena, ctx->alloc);
     p->key = sn_arena_strdup(&p->arena, key);
-    if (!p->key) {
+    sn_id_set *memory = cfg->memory ? SN_NEW(&p->arena, sn_id_set) : NULL;
+    if (!p->key || (cfg->memory && !memory)) {
         program_free(p);
         return sn_fail_memory(err, strlen(key));
     }
+    if (memory)
+        *memory = *cfg->memory;
+    p->memory = memory;
     *out = p;
     return SONDE_OK;
 }

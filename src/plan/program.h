@@ -25,6 +25,7 @@ typedef struct sn_program_config {
     size_t n_feeds, n_outputs;
     const char *weights_cache; /* folder where packed weights are kept; NULL: they are not */
     const char *tune;          /* folder where what was tuned is kept; NULL: nothing is tuned */
+    const sn_id_set *memory;   /* nodes where weights and arenas should lie; NULL: anywhere */
 } sn_program_config;
 
 /* Where a slot's memory comes from. */
@@ -58,7 +59,8 @@ struct sn_program {
     bool plan_only;
     bool unoptimized; /* every node is a step of every run */
     sonde_precision precision;
-    sn_step *steps; /* templates: run and bound are set by the binding */
+    const sn_id_set *memory; /* nodes where weights and arenas should lie; NULL: anywhere */
+    sn_step *steps;          /* templates: run and bound are set by the binding */
     uint32_t n_steps, n_slots;
     uint32_t *inputs, *outputs; /* slots */
     uint32_t n_inputs, n_outputs;

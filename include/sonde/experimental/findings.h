@@ -29,6 +29,10 @@ SONDE_API const char *sonde_severity_text(sonde_severity severity); /* "good", "
 typedef struct sonde_findings sonde_findings;
 SONDE_API sonde_status sonde_profile_findings(const sonde_profile *profile,
                                               sonde_findings **findings, sonde_error *err);
+/* What the machine means for the context's threads: sockets, hardware threads, huge pages. With a
+ * session, which has run: where its memory lies, and what the system refused. */
+SONDE_API sonde_status sonde_machine_findings(sonde_context *context, sonde_session *session,
+                                              sonde_findings **findings, sonde_error *err);
 SONDE_API size_t sonde_findings_count(const sonde_findings *findings);
 /* SONDE_NOT_FOUND past the end. */
 SONDE_API sonde_status sonde_findings_get(const sonde_findings *findings, size_t index,

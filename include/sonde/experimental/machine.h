@@ -49,6 +49,9 @@ typedef struct sonde_machine_info {
     const char *unused;          /* those of `levels` that no kernel uses: "vnni, bf16, amx"; "" */
     sonde_machine_rate rates[SONDE_MACHINE_RATES]; /* of the first rate_count; f32 is one of them */
     size_t rate_count;
+    int sockets, memory_nodes;
+    int physical_cores, usable_physical_cores; /* `cores` above are hardware threads */
+    int threads_per_core;                      /* the most that a core has */
 } sonde_machine_info;
 
 /* Facts, and peaks if they were measured before with this processor, these instructions and this
@@ -58,6 +61,38 @@ SONDE_API sonde_status sonde_machine_peaks(sonde_context *context, sonde_machine
 /* Measures the peaks, which takes one to two seconds in which the context should run nothing else,
  * and keeps them. A file that cannot be written is no failure. */
 SONDE_API sonde_status sonde_machine_calibrate(sonde_context *context, sonde_machine_info *info,
+                                               sonde_error *err);
+
+/* A memory node: a socket, or a part of one, with the memory that its cores reach fastest. */
+typedef struct sonde_machine_node {
+    size_t struct_size;
+    int id;     /* the system's number, as --numa takes it */
+    int socket; /* from 0; -1: it has no CPUs, or those of several */
+    int cores, usable_cores, cpus, usable_cpus; /* CPUs are hardware threads */
+    int has_memory;                             /* that this process may use */
+    uint64_t memory_bytes, free_bytes;          /* 0: not known */
+} sonde_machine_node;
+/* Node `index` from 0; SONDE_NOT_FOUND past the last. There is one even where the system shows
+ * none.
+ */
+SONDE_API sonde_status sonde_machine_node_get(sonde_context *context, size_t index,
+                                              sonde_machine_node *node, sonde_error *err);
+
+/* Where a session runs, and where its packed weights lie. Texts are lists such as "0,2-3", belong
+ * to the session, and are "" where nothing is bound. */
+typedef struct sonde_placement {
+    size_t struct_size;
+    int threads;
+    const char *nodes, *cpus; /* where its threads run */
+    const char *memory;       /* nodes that its weights and activations are asked from */
+    /* errno of a refusal of the system, in any session of the context; 0: it did not refuse. */
+    int threads_refused, memory_refused;
+    uint64_t weight_bytes; /* packed */
+    /* A sample of the pages of packed weights: how many were found, and how many of them lie on
+     * other nodes than `memory`. 0: the system does not say. */
+    size_t pages, pages_elsewhere;
+} sonde_placement;
+SONDE_API sonde_status sonde_session_placement(sonde_session *session, sonde_placement *placement,
                                                sonde_error *err);
 
 /* Hardware counters (cycles, instructions, cache misses, branch misses) of every step that is
