@@ -61,6 +61,8 @@ CONFIG_ENTRIES = {
     "sonde.no_mmap": "'1': the file is read, not mapped",
     "sonde.precision": "'f32', 'bf16', 'f16' or 'auto': type in which weights of products and convolutions are stored, and in which CPUs compute them that are fast in bf16",
     "sonde.instance": "number of the session among several that run side by side; profiles show it",
+    "sonde.instances": "how many sessions these are: they share the threads, and with sonde.numa the nodes and their cores",
+    "sonde.numa": "'auto', 'off', or memory nodes such as '0' or '0,2-3', to which threads and memory are bound (SONDE_NUMA)",
 }
 
 
@@ -170,4 +172,6 @@ def session_arguments(options: SessionOptions, disabled: Any = None) -> dict[str
         "external_dir": entries.get("sonde.external_dir"),
         "precision": precision_number(entries.get("sonde.precision")),
         "instance": _number("sonde.instance", entries.get("sonde.instance", "0")),
+        "instances": _number("sonde.instances", entries.get("sonde.instances", "0")),
+        "numa": entries.get("sonde.numa"),
     }

@@ -213,6 +213,13 @@ class InferenceSession(_sonde.Session):
         """One of get_outputs()."""
         return self._output_args[index]
 
+    def placement(self) -> dict[str, Any]:
+        """Where the session runs: threads, and as lists such as "0,2-3" the nodes and cpus they are bound to and the
+        nodes that memory is asked from ("" where nothing is bound); weight_bytes of packed weights, and of a sample of
+        their pages how many were found and how many lie elsewhere. threads_refused and memory_refused are errno values
+        of the system's refusal, or 0."""
+        return self._placement()
+
     def random_inputs(self, seed: int | None = None, sizes: Mapping[str, int] | None = None) -> dict[str, Any]:
         """Random arrays for all inputs, as a dict for run(): see sonde.rand."""
         return {

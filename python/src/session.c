@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sonde/experimental/inspect.h"
+#include "sonde/experimental/machine.h"
 #include "sonde/experimental/zoo.h"
 
 static sn_py_session *cast(PyObject *self)
@@ -180,6 +181,8 @@ static int session_init(PyObject *self, PyObject *args, PyObject *kwargs)
                             "flush_denormals",
                             "instance",
                             "precision",
+                            "numa",
+                            "instances",
                             NULL};
     sn_py_session *s = cast(self);
     opening o = {.model = SONDE_INIT(sonde_model_options),
@@ -187,11 +190,11 @@ static int session_init(PyObject *self, PyObject *args, PyObject *kwargs)
     PyObject *data = Py_None, *disabled = NULL;
     int precision = SONDE_PRECISION_FILE;
     if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "|$zOzKppppiO!zzzpii", names, &o.path, &data, &o.zoo, &o.seed,
+            args, kwargs, "|$zOzKppppiO!zzzpiizi", names, &o.path, &data, &o.zoo, &o.seed,
             &o.model.no_mmap, &o.session.no_optimize, &o.session.no_prepack, &o.session.plan_only,
             &o.session.threads, &PyTuple_Type, &disabled, &o.session.weights_cache,
             &o.model.external_dir, &o.session.tune, &o.session.flush_denormals, &o.session.instance,
-            &precision))
+            &precision, &o.session.numa, &o.session.instances))
         return -1;
     o.session.precision = (sonde_precision)precision;
     if (s->inputs) {
@@ -331,6 +334,27 @@ static PyObject *session_model_info(PyObject *self, PyObject *none)
     return made;
 }
 
+static PyObject *session_placement(PyObject *self, PyObject *none)
+{
+    sn_py_session *s = cast(self);
+    sonde_placement p = SONDE_INIT(sonde_placement);
+    sonde_error err;
+    PyObject *made = NULL;
+    (void)none;
+    if (sn_py_session_enter(s) < 0)
+        return NULL;
+    if (sonde_session_placement(s->session, &p, &err))
+        sn_py_raise(&err);
+    else
+        made = Py_BuildValue("{s:i,s:s,s:s,s:s,s:i,s:i,s:K,s:n,s:n}", "threads", p.threads, "nodes",
+                             p.nodes, "cpus", p.cpus, "memory", p.memory, "threads_refused",
+                             p.threads_refused, "memory_refused", p.memory_refused, "weight_bytes",
+                             (unsigned long long)p.weight_bytes, "pages", (Py_ssize_t)p.pages,
+                             "pages_elsewhere", (Py_ssize_t)p.pages_elsewhere);
+    sn_py_session_leave(s);
+    return made;
+}
+
 static sonde_status save(sn_py_session *s, int optimized, const char *path,
                          const sonde_save_options *how, sonde_error *err)
 {
@@ -386,6 +410,7 @@ static PyMethodDef methods[] = {
     {"_inputs", session_inputs, METH_NOARGS, NULL},
     {"_outputs", session_outputs, METH_NOARGS, NULL},
     {"_model_info", session_model_info, METH_NOARGS, NULL},
+    {"_placement", session_placement, METH_NOARGS, NULL},
     {"_inspect", sn_py_session_inspect, METH_NOARGS, NULL},
     {"_save", session_save, METH_VARARGS, NULL},
     {"close", session_close, METH_NOARGS,

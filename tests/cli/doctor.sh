@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The doctor's topics, their order, and that every one has evidence; what it says depends on the machine.
-topics() { sed -nE 's/^\[(good|note|slow)\] ([a-z ]+): .*/\2/p' | grep -vE 'build|pages|peaks'; }
+topics() { sed -nE 's/^\[(good|note|slow)\] ([a-z ]+): .*/\2/p' | grep -vE 'build|pages|peaks|placement|siblings'; }
 sonde doctor | topics
 sonde doctor --cpu baseline -t 1 | grep -A1 -E 'instructions: only baseline' | sed -E 's/not .*/not X/; s/has baseline.*/has X/'
 echo "== calibrated"

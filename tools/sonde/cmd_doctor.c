@@ -61,6 +61,9 @@ static void print_machine(const sonde_machine_info *m)
 {
     printf("%s, %s; %d cores, %d usable, %d threads\n", m->cpu, m->level, m->cores, m->usable_cores,
            m->threads);
+    printf("  %d socket%s, %d cores with up to %d hardware thread%s each, %d memory node%s\n",
+           m->sockets, m->sockets == 1 ? "" : "s", m->physical_cores, m->threads_per_core,
+           m->threads_per_core == 1 ? "" : "s", m->memory_nodes, m->memory_nodes == 1 ? "" : "s");
     printf("  caches: L1 %s, L2 %s, L3 %s\n", bytes_text(m->l1_bytes), bytes_text(m->l2_bytes),
            bytes_text(m->l3_bytes));
     if (m->measured && m->one.threads)
@@ -114,7 +117,21 @@ static void add_rates(text *t, const sonde_machine_info *m)
     text_add(t, "]");
 }
 
-static int save_json(const findings *f, const sonde_machine_info *m, const char *path)
+static void add_nodes(text *t, sonde_context *context)
+{
+    sonde_machine_node n = SONDE_INIT(sonde_machine_node);
+    text_add(t, ",\"nodes\":[");
+    for (size_t i = 0; sonde_machine_node_get(context, i, &n, NULL) == SONDE_OK; i++)
+        text_add(t,
+                 "%s{\"id\":%d,\"socket\":%d,\"cores\":%d,\"usable_cores\":%d,\"cpus\":%d,"
+                 "\"usable_cpus\":%d,\"memory_bytes\":%llu,\"free_bytes\":%llu}",
+                 i ? "," : "", n.id, n.socket, n.cores, n.usable_cores, n.cpus, n.usable_cpus,
+                 (unsigned long long)n.memory_bytes, (unsigned long long)n.free_bytes);
+    text_add(t, "]");
+}
+
+static int save_json(const findings *f, const sonde_machine_info *m, sonde_context *context,
+                     const char *path)
 {
     text t = {.n = 0};
     text_add(&t, "{\"schema\":\"sonde.doctor/1\",\n\"machine\":{\"cpu\":");
@@ -123,6 +140,12 @@ static int save_json(const findings *f, const sonde_machine_info *m, const char 
              ",\"level\":\"%s\",\"levels\":\"%s\",\"unused\":\"%s\",\"cores\":%d,\"usable_cores\":%"
              "d,\"threads\":%d",
              m->level, m->levels, m->unused, m->cores, m->usable_cores, m->threads);
+    text_add(&t,
+             ",\"sockets\":%d,\"memory_nodes\":%d,\"physical_cores\":%d,"
+             "\"usable_physical_cores\":%d,\"threads_per_core\":%d",
+             m->sockets, m->memory_nodes, m->physical_cores, m->usable_physical_cores,
+             m->threads_per_core);
+    add_nodes(&t, context);
     text_add(&t, ",\"l1_bytes\":%llu,\"l2_bytes\":%llu,\"l3_bytes\":%llu,\"build\":",
              (unsigned long long)m->l1_bytes, (unsigned long long)m->l2_bytes,
              (unsigned long long)m->l3_bytes);
@@ -175,7 +198,7 @@ static int examine(const doctor_options *o)
         print_findings(&f);
     }
     if (!code && o->json)
-        code = save_json(&f, &m, o->json);
+        code = save_json(&f, &m, context, o->json);
     findings_free(&f);
     sonde_context_release(context);
     return code;

@@ -4,6 +4,7 @@
 #define SONDE_TOOL_DOCTOR_H
 
 #include "runner.h"
+#include "sonde/experimental/findings.h"
 #include "sonde/experimental/inspect.h"
 
 /* ---- doctor_findings.c ---- */
@@ -21,6 +22,8 @@ void found(findings *f, sonde_severity severity, const char *topic, char *said, 
 void found_with(findings *f, sonde_severity severity, const char *topic, char *said, char *evidence,
                 char *remedy);
 void findings_free(findings *f);
+/* What the library says, which is released. */
+void found_all(findings *f, sonde_findings *said);
 /* What the profile alone says. */
 int look_at_profile(findings *f, const sonde_profile *profile);
 

@@ -30,17 +30,22 @@ void findings_free(findings *f)
     *f = (findings){.n = 0};
 }
 
+void found_all(findings *f, sonde_findings *said)
+{
+    sonde_finding x;
+    for (size_t i = 0; sonde_findings_get(said, i, &x, NULL) == SONDE_OK; i++)
+        found(f, x.severity, x.topic, text_of("%s", x.finding), text_of("%s", x.evidence),
+              x.remedy);
+    sonde_findings_release(said);
+}
+
 int look_at_profile(findings *f, const sonde_profile *profile)
 {
     sonde_findings *all = NULL;
-    sonde_finding x;
     sonde_error err;
     if (sonde_profile_findings(profile, &all, &err))
         return fail("%s", err.message);
-    for (size_t i = 0; sonde_findings_get(all, i, &x, NULL) == SONDE_OK; i++)
-        found(f, x.severity, x.topic, text_of("%s", x.finding), text_of("%s", x.evidence),
-              x.remedy);
-    sonde_findings_release(all);
+    found_all(f, all);
     return EXIT_OK;
 }
 

@@ -78,19 +78,15 @@ static void look_at_instructions(findings *f, const sonde_machine_info *m)
               evidence, "remove --cpu and SONDE_CPU");
 }
 
-static void look_at_pages(findings *f)
+/* Sockets, hardware threads, huge pages: the library looks at those. */
+static int look_at_topology(findings *f, sonde_context *context)
 {
-    char line[128];
-    if (!read_line("/sys/kernel/mm/transparent_hugepage/enabled", line, sizeof line))
-        return;
-    if (strstr(line, "[never]"))
-        found(f, SONDE_NOTE, "pages",
-              text_of("huge pages are off, so large weights cause more TLB misses"),
-              text_of("transparent_hugepage/enabled is %s", line),
-              "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled");
-    else
-        found(f, SONDE_GOOD, "pages", text_of("huge pages are available"),
-              text_of("transparent_hugepage/enabled is %s", line), "");
+    sonde_findings *all = NULL;
+    sonde_error err;
+    if (sonde_machine_findings(context, NULL, &all, &err))
+        return fail("%s", err.message);
+    found_all(f, all);
+    return EXIT_OK;
 }
 
 static void look_at_memory(findings *f)
@@ -201,7 +197,8 @@ int look_at_machine(findings *f, sonde_context *context, bool quick)
     look_at_cores(f, &m);
     look_at_clock(f);
     look_at_instructions(f, &m);
-    look_at_pages(f);
+    if (look_at_topology(f, context))
+        return EXIT_ERROR;
     look_at_memory(f);
     look_at_counters(f, context);
     if (!quick)

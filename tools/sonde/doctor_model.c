@@ -50,7 +50,18 @@ static int look_at_scaling(findings *f, const run_setup *s, const char *model, i
     return EXIT_OK;
 }
 
-static int measure(const run_setup *s, const char *model, sonde_profile **profile)
+/* Where the memory of the session lies that has just run. */
+static int look_at_placement(findings *f, const runner *r)
+{
+    sonde_findings *all = NULL;
+    sonde_error err;
+    if (sonde_machine_findings(r->model.context, r->model.session, &all, &err))
+        return fail("%s", err.message);
+    found_all(f, all);
+    return EXIT_OK;
+}
+
+static int measure(findings *f, const run_setup *s, const char *model, sonde_profile **profile)
 {
     run_setup own = *s;
     own.record_level = 1;
@@ -63,6 +74,8 @@ static int measure(const run_setup *s, const char *model, sonde_profile **profil
         code = runner_run(&r, &own, 3, -1, 2000);
     if (!code && sonde_profiler_stop(r.model.context, profile, &err))
         code = fail("%s", err.message);
+    if (!code)
+        code = look_at_placement(f, &r);
     runner_close(&r);
     return code;
 }
@@ -72,7 +85,7 @@ int look_at_model(findings *f, const run_setup *s, const char *model)
     sonde_profile *profile = NULL;
     sonde_profile_summary whole = SONDE_INIT(sonde_profile_summary);
     sonde_error err;
-    int code = measure(s, model, &profile);
+    int code = measure(f, s, model, &profile);
     if (!code && sonde_profile_summary_get(profile, &whole, &err))
         code = fail("%s", err.message);
     if (!code)

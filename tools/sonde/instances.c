@@ -2,10 +2,12 @@
 /* The measuring loop. Outputs of the previous run are let go before the clock starts: their memory
  * is what the next run takes first. One instance runs on the caller's thread; several run on a
  * thread each, are warmed up, begin together and end by themselves, or when one of them fails. */
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "runner.h"
@@ -275,8 +277,24 @@ double runner_throughput(const runner *r)
 void runner_print_instances(const runner *r)
 {
     const size_t n = r->model.n_sessions;
-    const size_t threads = (size_t)sonde_context_threads(r->model.context), each = threads / n;
-    if (n > 1)
-        printf("%zu instances of %zu thread%s each: %.1f samples per second\n", n, each ? each : 1,
-               each > 1 ? "s" : "", runner_throughput(r));
+    int least = INT_MAX, most = 0;
+    for (size_t i = 0; i < n; i++) {
+        sonde_placement p = SONDE_INIT(sonde_placement);
+        (void)sonde_session_placement(r->model.sessions[i], &p, NULL);
+        least = p.threads < least ? p.threads : least;
+        most = p.threads > most ? p.threads : most;
+    }
+    if (n < 2)
+        return;
+    if (least < most)
+        printf("%zu instances of %d to %d threads each: ", n, least, most);
+    else
+        printf("%zu instances of %d thread%s each: ", n, most, most > 1 ? "s" : "");
+    printf("%.1f samples per second\n", runner_throughput(r));
+    for (size_t i = 0; i < n; i++) {
+        sonde_placement p = SONDE_INIT(sonde_placement);
+        if (sonde_session_placement(r->model.sessions[i], &p, NULL) == SONDE_OK && *p.nodes)
+            printf("  instance %zu: %d thread%s on node%s %s, CPUs %s\n", i, p.threads,
+                   p.threads > 1 ? "s" : "", strpbrk(p.nodes, ",-") ? "s" : "", p.nodes, p.cpus);
+    }
 }

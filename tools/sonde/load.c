@@ -33,6 +33,7 @@ sonde_context_options context_options(const model_options *m)
     c.threads = (int)m->threads;
     c.max_memory = (size_t)m->max_memory;
     c.cpu = m->cpu;
+    c.numa = m->numa;
     return c;
 }
 
@@ -98,15 +99,14 @@ static sonde_status make_plan(loaded *l, const model_options *m, load_for what,
     return st;
 }
 
-/* One for every instance; they share the weights. */
+/* One for every instance. They share the threads, and the weights unless --numa puts them on nodes
+ * of their own. */
 static sonde_status make_sessions(loaded *l, int64_t instances, sonde_session_options *o,
                                   sonde_error *err)
 {
     const size_t n = instances > 1 ? (size_t)instances : 1;
-    const int each = sonde_context_threads(l->context) / (int)n;
     l->sessions = need(calloc(n, sizeof(sonde_session *)));
-    if (n > 1)
-        o->threads = each ? each : 1;
+    o->instances = (int)n;
     for (; l->n_sessions < n; l->n_sessions++) {
         o->instance = (int)l->n_sessions;
         const sonde_status st = sonde_session_create(l->model, o, &l->sessions[l->n_sessions], err);

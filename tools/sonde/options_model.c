@@ -9,6 +9,9 @@
 const option_row model_option_rows[] = {
     {'t', "threads", OPT_INT, AT(threads), "N",
      "number of threads; 0 = all cores that the CPU quota allows (default: 0)"},
+    {0, "numa", OPT_TEXT, AT(numa), "auto|off|NODES",
+     "bind threads and memory to memory nodes (sockets): auto is one node, or with --instances one "
+     "for each in turn; 0 or 0,2-3 are these; threads are then one per core (default: off)"},
     {0, "max-memory", OPT_SIZE, AT(max_memory), "BYTES",
      "fail instead of using more memory than this, for example 500M or 2G (no limit)"},
     {0, "cpu", OPT_TEXT, AT(cpu), "NAME",
@@ -69,6 +72,11 @@ int model_options_check(void *values)
         return fail_usage(
             "--precision %s is not supported; possible values: file, f32, bf16, f16, auto",
             m->precision);
+    if (m->numa && strcmp(m->numa, "auto") != 0 && strcmp(m->numa, "off") != 0 &&
+        (!*m->numa || strspn(m->numa, "0123456789,-") != strlen(m->numa)))
+        return fail_usage("--numa '%s' is not supported; possible values: auto, off, or memory "
+                          "nodes such as 0 or 0,2-3",
+                          m->numa);
     if (m->threads > 4096)
         return fail_usage("--threads %lld is too many; the maximum is 4096", (long long)m->threads);
     return -1;

@@ -23,17 +23,21 @@
 /* ------------------------------------------------------------------ in the new process */
 static void pin(const char *cores)
 {
-    cpu_set_t set;
-    CPU_ZERO(&set);
+    cpu_set_t *set = CPU_ALLOC(BENCH_CPUS);
+    const size_t bytes = CPU_ALLOC_SIZE(BENCH_CPUS);
+    if (!set)
+        return;
+    CPU_ZERO_S(bytes, set);
     for (char *end; cores && *cores; cores = *end == ',' ? end + 1 : end) {
         const long core = strtol(cores, &end, 10);
         if (end == cores)
             break;
-        if (core >= 0 && core < CPU_SETSIZE)
-            CPU_SET((size_t)core, &set);
+        if (core >= 0 && core < BENCH_CPUS)
+            CPU_SET_S((size_t)core, bytes, set);
     }
-    if (CPU_COUNT(&set))
-        (void)sched_setaffinity(0, sizeof set, &set);
+    if (CPU_COUNT_S(bytes, set))
+        (void)sched_setaffinity(0, bytes, set);
+    CPU_FREE(set);
 }
 
 static void open_as(const char *path, int flags, int fd)

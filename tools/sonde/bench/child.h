@@ -19,6 +19,9 @@ const char *scratch_folder(void);
 char *scratch_path(const char *name); /* a file in it; from malloc */
 
 /* ---- child.c ---- */
+enum {
+    BENCH_CPUS = 8192
+}; /* numbers of CPUs are below it, as in the kernel: 1024 are not enough */
 typedef struct child {
     pid_t pid;    /* 0: none */
     int to, from; /* its standard input and output; -1: closed */

@@ -12,15 +12,16 @@
 
 char *bench_cores(int n)
 {
-    cpu_set_t set;
+    cpu_set_t *set = need(CPU_ALLOC(BENCH_CPUS));
+    const size_t bytes = CPU_ALLOC_SIZE(BENCH_CPUS);
     text t = {.n = 0};
-    CPU_ZERO(&set);
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        for (size_t core = 0; core < CPU_SETSIZE && n > 0; core++)
-            if (CPU_ISSET(core, &set)) {
+    if (sched_getaffinity(0, bytes, set) == 0)
+        for (size_t core = 0; core < BENCH_CPUS && n > 0; core++)
+            if (CPU_ISSET_S(core, bytes, set)) {
                 text_add(&t, "%s%zu", t.n ? "," : "", core);
                 n--;
             }
+    CPU_FREE(set);
     return t.data ? t.data : text_of("%s", "");
 }
 

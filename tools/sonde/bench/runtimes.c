@@ -231,6 +231,8 @@ static void add_model_options(runtime *r, const model_options *o)
         list_add(&r->options, text_of("%s%s", *o->tune ? "tune=" : "tune", o->tune));
     if (o->cpu)
         list_add(&r->options, text_of("cpu=%s", o->cpu));
+    if (o->numa)
+        list_add(&r->options, text_of("numa=%s", o->numa));
     for (size_t i = 0; i < o->disabled_passes.n; i++)
         list_add(&r->options, text_of("disable-pass=%s", o->disabled_passes.items[i]));
 }

@@ -20,7 +20,7 @@ typedef struct feed {
 } feed;
 
 typedef struct driver {
-    char *model, *cpu, *tune, *precision;
+    char *model, *cpu, *tune, *precision, *numa;
     list passes; /* to leave out */
     int threads, instances;
     bool no_optimize, no_prepack, no_mmap, flush_denormals;
@@ -73,6 +73,8 @@ static void set_option(driver *d, const char *option)
         d->tune = text_of("%s", option + 5);
     else if (strncmp(option, "cpu=", 4) == 0)
         d->cpu = text_of("%s", option + 4);
+    else if (strncmp(option, "numa=", 5) == 0)
+        d->numa = text_of("%s", option + 5);
     else if (strncmp(option, "precision=", 10) == 0)
         d->precision = text_of("%s", option + 10);
     else if (strncmp(option, "disable-pass=", 13) == 0)
@@ -89,12 +91,13 @@ static sonde_status make_sessions(driver *d, sonde_error *err)
     o.flush_denormals = d->flush_denormals;
     o.disabled_passes = d->passes.items;
     o.disabled_pass_count = d->passes.n;
-    const int each = sonde_context_threads(d->context) / d->instances;
-    o.threads = each ? each : 1;
+    o.instances = d->instances;
     d->sessions = need(calloc((size_t)d->instances, sizeof(sonde_session *)));
     sonde_status st = SONDE_OK;
-    for (int i = 0; i < d->instances && !st; i++)
+    for (int i = 0; i < d->instances && !st; i++) {
+        o.instance = i;
         st = sonde_session_create(d->loaded, &o, &d->sessions[i], err);
+    }
     return st;
 }
 
@@ -105,6 +108,7 @@ static void load_it(driver *d)
     sonde_error err;
     c.threads = d->threads;
     c.cpu = d->cpu;
+    c.numa = d->numa;
     c.max_memory = d->max_memory;
     m.no_mmap = d->no_mmap;
     const double start = now_ms();
@@ -314,6 +318,8 @@ static void tell_program(const driver *d)
         printf("\t--cpu\t%s", d->cpu);
     if (d->precision)
         printf("\t--precision\t%s", d->precision);
+    if (d->numa)
+        printf("\t--numa\t%s", d->numa);
     for (size_t i = 0; i < d->passes.n; i++)
         printf("\t--disable-pass\t%s", d->passes.items[i]);
     answer("%s", "");
@@ -382,6 +388,7 @@ static void driver_close(driver *d)
     free(d->model);
     free(d->cpu);
     free(d->precision);
+    free(d->numa);
     free(d->tune);
 }
 
