@@ -124,10 +124,14 @@ export class TrendChart {
   }
 
   // ---- drawing
-  /** The first of a day tells the date; without dates it is the number of the entry. */
+  /** The date, or the time where all entries are of one day; without dates the number of the entry. */
   private name(v: number): string {
-    const p = Number.isInteger(v) ? this.trend.points[v] : undefined;
-    return p ? dateOf(p) || `#${p.id}` : "";
+    const { points } = this.trend;
+    const p = Number.isInteger(v) ? points[v] : undefined;
+    if (!p) return "";
+    const day = dateOf(p);
+    if (!day) return `#${p.id}`;
+    return points.length > 1 && dateOf(points[0]) === dateOf(points[points.length - 1]) ? dateOf(p, true).slice(-9) : day;
   }
   private edge(u: uPlot): { left: number; right: number; top: number; bottom: number } {
     const { left, top, width, height } = u.bbox;
