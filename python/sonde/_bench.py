@@ -28,7 +28,6 @@ class BenchResult:
 
     model: str
     threads: int
-    """0: as many as the library chose"""
     load_ms: float | None
     """None: the session was there already"""
     first_ms: float | None
@@ -38,6 +37,8 @@ class BenchResult:
     peak_rss_bytes: int
     """of the whole process"""
     samples_ms: Sequence[float] = field(repr=False)
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """what decides how long a run takes: threads, inputs, and what is not the default"""
 
     @property
     def iterations(self) -> int:
@@ -110,14 +111,16 @@ def bench(
         begin = time.perf_counter_ns()
         session.run(None, inputs)
         samples.append((time.perf_counter_ns() - begin) / 1e6)
-    name = model if isinstance(model, str) else session.get_modelmeta().graph_name
+    name = model if isinstance(model, str) else session._typed_name or session.get_modelmeta().graph_name
+    measured = session._measured_as()
     return BenchResult(
         model=name,
-        threads=session.get_session_options().intra_op_num_threads,
+        threads=measured["threads"],
         load_ms=load,
         first_ms=first,
         latency_ms=latency_figures(samples),
         throughput_per_s=1000 * len(samples) / sum(samples),
         peak_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         samples_ms=tuple(samples),
+        options=measured,
     )

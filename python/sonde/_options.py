@@ -137,11 +137,17 @@ def _folder(entry: str | None) -> str | None:
     return "" if entry == "1" else entry or None
 
 
+_PRECISIONS = ("file", "f32", "bf16", "f16", "auto")
+
+
 def precision_number(text: str | None) -> int:
-    names = ["file", "f32", "bf16", "f16", "auto"]
-    if text is not None and text not in names:
-        raise InvalidArgument(f"sonde.precision is '{text}', expected one of {', '.join(names)}")
-    return names.index(text or "file")
+    if text is not None and text not in _PRECISIONS:
+        raise InvalidArgument(f"sonde.precision is '{text}', expected one of {', '.join(_PRECISIONS)}")
+    return _PRECISIONS.index(text or "file")
+
+
+def precision_name(number: int) -> str:
+    return _PRECISIONS[number]
 
 
 def _number(key: str, entry: str) -> int:

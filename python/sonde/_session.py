@@ -19,7 +19,7 @@ import numpy as np
 from . import _convert, _html, _sonde
 from ._binding import IOBinding
 from ._errors import InvalidArgument
-from ._options import SessionOptions, session_arguments
+from ._options import SessionOptions, precision_name, session_arguments
 from ._random import rand
 from ._session_profiling import SessionProfiling
 from ._sonde import OrtValue, RunOptions
@@ -219,6 +219,36 @@ class InferenceSession(_sonde.Session):
         their pages how many were found and how many lie elsewhere. threads_refused and memory_refused are errno values
         of the system's refusal, or 0."""
         return self._placement()
+
+    def _measured_as(self) -> dict[str, Any]:
+        """What decides how long a run takes, in the words of `sonde profile --save`: the inputs of the last run, and
+        options that are not the default."""
+        asked = session_arguments(self._sess_options, self._disabled)
+        where = self._placement()
+        said: dict[str, Any] = {"threads": where["threads"], "precision": precision_name(asked["precision"])}
+        if inputs := self._bound_inputs():
+            said["inputs"] = inputs
+        for option, key, value in (
+            ("no_optimize", "optimize", False),
+            ("no_prepack", "prepack", False),
+            ("flush_denormals", "flush_denormals", True),
+        ):
+            if asked[option]:
+                said[key] = value
+        if asked["tune"] is not None:
+            said["tune"] = True
+        if asked["disabled"]:
+            said["disabled"] = list(asked["disabled"])
+        if where["nodes"]:
+            said["nodes"] = where["nodes"]
+        if asked["instances"] > 1:
+            said["instances"] = asked["instances"]
+        return said
+
+    @property
+    def _typed_name(self) -> str | None:
+        """What people typed for the model, without the folder; None: it came as bytes."""
+        return os.path.basename(self._model_path) if self._model_path is not None else self._zoo
 
     def random_inputs(self, seed: int | None = None, sizes: Mapping[str, int] | None = None) -> dict[str, Any]:
         """Random arrays for all inputs, as a dict for run(): see sonde.rand."""

@@ -54,6 +54,15 @@ def _options(options: Mapping[str, Any] | str | None) -> str | None:
     return options if options is None or isinstance(options, str) else json.dumps(dict(options))
 
 
+def _with(known: Mapping[str, Any], said: str | None) -> str | None:
+    """The options that somebody said, and those that are known; what is no JSON object is left to be refused."""
+    try:
+        own = json.loads(said or "{}")
+    except ValueError:
+        return said
+    return json.dumps({**known, **own}) if isinstance(own, dict) else said
+
+
 def _wanted(options: Mapping[str, Any] | str | None) -> str | None:
     if options is None or isinstance(options, str):
         return options
@@ -237,25 +246,35 @@ class History:
     ) -> int:
         """Adds an entry and returns its number.
 
-        measured: a profile, a result of sonde.bench, or latencies in nanoseconds. session: its model is known by a hash
-        of its content then. commit: None takes what GITHUB_SHA, CI_COMMIT_SHA or git say, "" none. options: what decides
-        how long a run takes; only entries with the same options are compared. Threads and precision of a profile are
-        added where they are not said. host: None is this machine, or what SONDE_MACHINE says.
+        measured: a profile, a result of sonde.bench, or latencies in nanoseconds. session: what was measured; its model
+        is known by a hash of its content then, its options and the inputs of its last run are added. commit: None takes
+        what GITHUB_SHA, CI_COMMIT_SHA or git say, "" none. options: what else decides how long a run takes; only entries
+        with the same options are compared. Threads and precision of a profile are added where they are not said. host:
+        None is this machine, or what SONDE_MACHINE says.
         """
-        profile = samples = None
-        said = _options(options)
-        if isinstance(measured, ProfileViews):
-            profile = measured._profile()
-        elif isinstance(measured, BenchResult):
-            samples = np.asarray(measured.samples_ms, np.float64) * 1e6
-            model = measured.model if model is None else model
-            peak_bytes = peak_bytes or measured.peak_rss_bytes
-            said = json.dumps({"threads": measured.threads, **json.loads(said or "{}")})
-        else:
-            samples = np.ascontiguousarray(np.fromiter(measured, np.float64))
-        words = (model, kind, runtime, version, commit, host, said, note)
         if session is not None and not isinstance(session, InferenceSession):
             raise InvalidArgument(f"session is a {type(session).__name__}, expected an InferenceSession")
+        profile = samples = None
+        known: dict[str, Any] = {}
+        if isinstance(measured, ProfileViews):
+            profile = measured._profile()
+            if (level := profile.summary()["level"]) in (1, 3):  # the usual is not said
+                known["level"] = level
+        elif isinstance(measured, BenchResult):
+            samples = np.asarray(measured.samples_ms, np.float64) * 1e6
+            if model is None:  # as the command line calls it
+                model = measured.model if measured.model.startswith("zoo:") else os.path.basename(measured.model)
+            peak_bytes = peak_bytes or measured.peak_rss_bytes
+            known = dict(measured.options)
+        else:
+            samples = np.ascontiguousarray(np.fromiter(measured, np.float64))
+        if session is not None and not session.closed:
+            known = {**session._measured_as(), **known}
+            model = session._typed_name if model is None else model
+        said = _options(options)
+        if known:
+            said = _with(known, said)
+        words = (model, kind, runtime, version, commit, host, said, note)
         return self._history.add(profile, samples, session, words, peak_bytes, _milliseconds(time))
 
     # ---------------------------------------------------------------- reading
@@ -290,7 +309,7 @@ class History:
 
     def find(self, reference: str | int, model: str | None = None, **filter: Any) -> int:
         """The number of an entry: "@0" is the newest, "@-1" the one before it among those alike, "17" or 17 a number,
-        four or more digits the beginning of a commit."""
+        four or more characters the beginning of a commit."""
         return self._history.find(str(reference), _filter(model, **filter))
 
     def get(self, reference: str | int = "@0", model: str | None = None, **filter: Any) -> Entry:

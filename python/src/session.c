@@ -355,6 +355,26 @@ static PyObject *session_placement(PyObject *self, PyObject *none)
     return made;
 }
 
+static PyObject *session_bound(PyObject *self, PyObject *none)
+{
+    sn_py_session *s = cast(self);
+    (void)none;
+    if (sn_py_session_enter(s) < 0)
+        return NULL;
+    const size_t n = sonde_session_inputs_text(s->session, NULL, 0);
+    char *text = PyMem_Malloc(n + 1);
+    PyObject *made = NULL;
+    if (text) {
+        (void)sonde_session_inputs_text(s->session, text, n + 1);
+        made = sn_py_text(text);
+    } else {
+        PyErr_NoMemory();
+    }
+    PyMem_Free(text);
+    sn_py_session_leave(s);
+    return made;
+}
+
 static sonde_status save(sn_py_session *s, int optimized, const char *path,
                          const sonde_save_options *how, sonde_error *err)
 {
@@ -411,6 +431,7 @@ static PyMethodDef methods[] = {
     {"_outputs", session_outputs, METH_NOARGS, NULL},
     {"_model_info", session_model_info, METH_NOARGS, NULL},
     {"_placement", session_placement, METH_NOARGS, NULL},
+    {"_bound_inputs", session_bound, METH_NOARGS, NULL},
     {"_inspect", sn_py_session_inspect, METH_NOARGS, NULL},
     {"_save", session_save, METH_VARARGS, NULL},
     {"close", session_close, METH_NOARGS,

@@ -63,6 +63,11 @@ static void fill(sonde_context *c, sonde_machine_info *info)
         all.physical_cores = t->cores;
         all.usable_physical_cores = t->usable_cores;
         all.threads_per_core = t->threads_per_core;
+        if (*c->core.system_root) { /* a copy of another machine's files */
+            all.cores = t->n_cpus;
+            all.usable_cores = t->usable_cpus;
+            all.quota_cores = 0;
+        }
     }
     memcpy(info, &all, info->struct_size < sizeof all ? info->struct_size : sizeof all);
 }

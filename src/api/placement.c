@@ -102,13 +102,15 @@ static sonde_status look(sonde_context *c, const sonde_session *session, const s
                          uint64_t *bytes, sn_findings *out, sonde_error *err)
 {
     char pages[128];
+    sn_id_set allowed;
     read_huge_pages(c, pages, sizeof pages);
     sn_machine_state s = {.topology = t,
                           .seats = session ? sn_session_seats(session->core) : c->core.seats,
                           .threads = session ? sn_session_threads(session->core) : c->core.threads,
                           .threads_refused = atomic_load(&c->core.threads_refused),
                           .memory_refused = atomic_load(&c->core.memory_refused),
-                          .huge_pages = pages};
+                          .huge_pages = pages,
+                          .allowed = sn_affinity_get(&allowed) ? &allowed : NULL};
     if (!session)
         return sn_findings_of_machine(&s, &c->alloc, out, err);
     if (sn_memory_by_node(c->core.system_root, t, bytes))

@@ -73,6 +73,29 @@ static void nodes_in_use(const sn_machine_state *s, sn_id_set *nodes)
             sn_id_set_add(nodes, t->nodes[k].id);
 }
 
+static void bound(sn_case *c, const sn_machine_state *s)
+{
+    if (!s->seats)
+        return;
+    const sn_id_set *memory = &s->seats->memory;
+    const char *cpus = say_set(c, &s->seats->all), *nodes = say_set(c, &s->seats->nodes);
+    const char *evidence =
+        sn_id_set_is_empty(memory) ? "the system chooses where memory lies"
+                                   : SN_SAY(c, "memory is asked from node%s %s",
+                                            plural(sn_id_set_count(memory)), say_set(c, memory));
+    sn_found(c, SONDE_GOOD, "placement",
+             SN_SAY(c, "%d thread%s bound to CPUs %s of node%s %s", s->threads,
+                    s->threads == 1 ? " is" : "s are", cpus,
+                    plural(sn_id_set_count(&s->seats->nodes)), nodes),
+             evidence, "");
+    if (s->allowed && !sn_id_set_within(&s->seats->all, s->allowed))
+        sn_found(c, SONDE_NOTE, "placement",
+                 "some of these CPUs are not here, so threads cannot be bound to them",
+                 SN_SAY(c, "this process may use CPUs %s", say_set(c, s->allowed)),
+                 "SONDE_SYSTEM_ROOT shows another machine: remove it, or read this as what would "
+                 "be done there");
+}
+
 static void spanning(sn_case *c, const sn_machine_state *s)
 {
     sn_id_set nodes;
@@ -213,7 +236,8 @@ static sonde_status look(const sn_machine_state *s, check_fn *const *checks, siz
 sonde_status sn_findings_of_machine(const sn_machine_state *s, sn_allocator *alloc,
                                     sn_findings *out, sonde_error *err)
 {
-    static check_fn *const checks[] = {huge_pages, sockets, spanning, hardware_threads, no_memory};
+    static check_fn *const checks[] = {huge_pages, sockets,          bound,
+                                       spanning,   hardware_threads, no_memory};
     return look(s, checks, sizeof checks / sizeof *checks, alloc, out, err);
 }
 

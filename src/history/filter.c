@@ -53,6 +53,18 @@ sonde_status sn_filter_text(const sonde_history_filter *f, sn_arena *arena, cons
     return *where ? SONDE_OK : sn_fail_memory(err, 0);
 }
 
+/* Git writes hashes in small letters, whatever people type; names of versions stay as they are. */
+static const char *as_commit(const char *text, sn_arena *arena, bool *fine)
+{
+    const size_t n = strlen(text);
+    char *made = sn_arena_strdup(arena, text);
+    *fine &= made != NULL;
+    if (made && strspn(text, "0123456789abcdefABCDEF") == n)
+        for (char *p = made; *p; p++)
+            *p |= *p >= 'A' && *p <= 'F' ? 'a' - 'A' : 0;
+    return made ? made : "";
+}
+
 /* The same with a character or two behind it. */
 static const char *longer(const char *text, const char *end, sn_arena *arena, bool *fine)
 {
@@ -80,8 +92,9 @@ sonde_status sn_filter_bind(const sonde_history_filter *f, sn_sql_statement *s, 
         sn_sql_bind_text(s, hash ? longer(f->model, "*", arena, &fine) : "-");
     }
     if (given(f->commit)) {
-        sn_sql_bind_text(s, f->commit);
-        sn_sql_bind_text(s, longer(f->commit, "\x7f", arena, &fine));
+        const char *commit = as_commit(f->commit, arena, &fine);
+        sn_sql_bind_text(s, commit);
+        sn_sql_bind_text(s, longer(commit, "\xF4\x8F\xBF\xBF", arena, &fine)); /* the last there is */
     }
     if (given(f->note))
         sn_sql_bind_text(s, f->note);

@@ -77,10 +77,10 @@ static bool number_of(const char *text, int64_t *number)
     return !*end && *number < INT64_MAX;
 }
 
+/* A hash, or whatever else --commit said: the name of a version, say. */
 static bool is_commit(const char *text)
 {
-    const size_t n = strlen(text);
-    return n >= 4 && strspn(text, "0123456789abcdefABCDEF") == n;
+    return text[0] != '@' && text[0] != '#' && strlen(text) >= 4;
 }
 
 static sonde_status find_commit(sonde_history *h, const char *commit, const sonde_history_filter *f,
@@ -124,6 +124,6 @@ sonde_status sonde_history_find(sonde_history *history, const char *reference,
         return find_commit(history, reference, &f, id, err);
     return sn_fail(err, SONDE_INVALID_ARGUMENT,
                    "'%s' is no reference to an entry: give @0 for the newest, @-1 for the one "
-                   "before it, the number of an entry, or four or more digits of a commit",
+                   "before it, the number of an entry, or four or more characters of a commit",
                    reference);
 }

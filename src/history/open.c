@@ -3,6 +3,8 @@
  * number of the application is in the head of the file from the first commit on, which is made
  * before the database goes over to a log beside it. */
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,6 +30,22 @@ void sn_history_leave(sonde_history *h)
     pthread_mutex_unlock(&h->lock);
 }
 
+/* Whether a file that SQLite does not take began as a history: then it is damaged. */
+static bool began_as_history(const char *path)
+{
+    static const char magic[16] = "SQLite format 3";
+    enum { APPLICATION = 68 }; /* where a database says whose it is */
+    unsigned char head[APPLICATION + 4] = {0};
+    FILE *f = fopen(path, "re");
+    const bool whole = f && fread(head, 1, sizeof head, f) == sizeof head;
+    if (f)
+        fclose(f);
+    uint32_t application = 0;
+    for (int i = 0; i < 4; i++)
+        application = application << 8 | head[APPLICATION + i];
+    return whole && memcmp(head, magic, sizeof magic) == 0 && application == SN_HISTORY_APPLICATION;
+}
+
 /* *version is -1 for a file that is not there or empty. */
 static sonde_status look(const sonde_history *h, int64_t *version, sonde_error *err)
 {
@@ -47,7 +65,12 @@ static sonde_status look(const sonde_history *h, int64_t *version, sonde_error *
     if (s.st_size == 0 && !h->read_only)
         return SONDE_OK;
     int64_t application;
-    SN_TRY(sn_sql_look(h->path, &application, version, err));
+    const sonde_status st = sn_sql_look(h->path, &application, version, err);
+    if (st == SONDE_INVALID_FORMAT && !began_as_history(h->path))
+        return sn_fail(err, st, "'%s' is not a history of sonde: it is no SQLite database",
+                       h->path);
+    if (st)
+        return st;
     if (application != SN_HISTORY_APPLICATION)
         return sn_fail(err, SONDE_INVALID_FORMAT,
                        "'%s' is not a history of sonde: it is a database of something else",

@@ -31,7 +31,6 @@ static sonde_status remove_parts(sn_sql *sql, int64_t id, sonde_error *err)
 static sonde_status remove_profile(sn_sql *sql, int64_t id, sonde_error *err)
 {
     SN_TRY(run_with(sql, "DELETE FROM large WHERE entry = ? AND what = 'profile'", id, err));
-    SN_TRY(run_with(sql, "DELETE FROM operator WHERE entry = ?", id, err));
     return run_with(sql, "UPDATE entry SET profile = 0 WHERE id = ?", id, err);
 }
 

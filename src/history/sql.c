@@ -164,8 +164,6 @@ sonde_status sn_sql_look(const char *path, int64_t *application, int64_t *versio
     if (st == SONDE_OK)
         st = sn_sql_number(&sql, "PRAGMA user_version", version, &inner);
     sn_sql_close(&sql);
-    if (st == SONDE_INVALID_FORMAT)
-        return sn_fail(err, st, "'%s' is not a history of sonde: it is no SQLite database", path);
     return st ? sn_fail(err, st, "%s", inner.message) : SONDE_OK;
 }
 

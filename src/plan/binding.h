@@ -28,7 +28,7 @@ struct sn_frame_impl;
 
 /* What a binding is for: kind, element type and dims of every input, and the number of threads. */
 typedef struct sn_signature {
-    const int64_t *words;
+    const int64_t *words; /* per input: kind, dtype, rank, dims…; then the number of threads */
     size_t n;
     uint64_t hash;
 } sn_signature;
@@ -82,6 +82,8 @@ struct sn_binding {
  * *made: it was bound now, not found. */
 sonde_status sn_binding_get(sn_program *p, const sn_slot *const *in, int threads, sn_pool *pool,
                             const sn_stop *stop, sn_binding **b, bool *made, sonde_error *err);
+/* A new reference to the one that was used last; NULL: there is none. */
+sn_binding *sn_binding_latest(sn_program *p);
 sn_binding *sn_binding_ref(sn_binding *b);
 void sn_binding_unref(sn_binding *b);
 

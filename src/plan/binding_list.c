@@ -117,6 +117,14 @@ static sn_binding *replace(sn_program *p, sn_binding *b)
     return remember(p, b); /* it left the list meanwhile */
 }
 
+sn_binding *sn_binding_latest(sn_program *p)
+{
+    sn_fork_lock_take(&p->lock);
+    sn_binding *b = p->bindings ? sn_binding_ref(p->bindings) : NULL;
+    sn_fork_lock_give(&p->lock);
+    return b;
+}
+
 /* Is a thread at it? Those of a process that this one was forked from are not here. */
 static bool is_being_made(sn_program *p, const sn_signature *signature)
 {

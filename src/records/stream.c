@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "exec/session.h"
 #include "export/pftrace_stream.h"
 #include "records/builder.h"
 #include "records/steps.h"
@@ -212,6 +213,7 @@ sonde_status sn_stream_open(sn_stream **stream, sn_records *r, const char *path,
     s->pid = getpid();
     s->sink = (sn_sink){.write = write_file, .user = s};
     sn_records_shrink(r, STREAM_CAP); /* rings are what stays in memory */
+    sn_exec_measure_cost(r->ctx);     /* which the beginning of the file tells */
     sonde_status st = open_file(s, path, err);
     if (st == SONDE_OK)
         st = sn_builder_init(&s->builder, r, since, level, err);

@@ -185,6 +185,21 @@ TEST(what_is_no_history_is_refused_and_not_touched)
     check_refused(named, SONDE_INVALID_FORMAT, "something else");
 }
 
+TEST(half_of_a_history_is_a_damaged_one)
+{
+    NEED_SQLITE();
+    static content whole;
+    sonde_error err;
+    const char *path = in_dir("whole.db"), *cut = in_dir("cut.db");
+    sonde_history *h = open_at(path, &err);
+    CHECK_MSG(h, "%s", err.message);
+    sonde_history_close(h);
+    read_content(path, &whole);
+    CHECK(whole.n > 5000);
+    write_file(cut, whole.bytes, 5000);
+    check_refused(cut, SONDE_INVALID_FORMAT, "is damaged");
+}
+
 TEST(folders_and_pipes_are_refused)
 {
     NEED_SQLITE();

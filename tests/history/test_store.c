@@ -257,6 +257,11 @@ TEST(references_count_back_among_entries_that_are_alike)
     check_found(h, "aaaa", NULL, 3);
     check_found(h, "aaa", NULL, 0);
     check_found(h, "ffff", NULL, 0);
+    check_found(h, "AAAA3", NULL, 3);
+    CHECK_EQ(add_entry(h, "c", NULL, 1000, 20, "v1.20-rc", &err), 7);
+    check_found(h, "v1.20-rc", NULL, 7);
+    check_found(h, "v1.20", NULL, 7);
+    check_found(h, "V1.20", NULL, 0);
     static const char *const odd[] = {"",
                                       "@",
                                       "@1",
@@ -369,6 +374,9 @@ TEST(profiles_can_go_and_leave_the_figures)
     CHECK(e.profile_bytes == 0 && e.median_ns > 0);
     CHECK_EQ(sonde_history_record_profile(r, &none, &err), SONDE_NOT_FOUND);
     CHECK_HAS(err.message, "no profile");
+    sonde_history_operator op = SONDE_INIT(sonde_history_operator);
+    CHECK_OK(sonde_history_record_operator(r, 0, &op, &err));
+    CHECK(op.mean_ns > 0);
     sonde_history_record_release(r);
     CHECK_OK(sonde_history_get(h, 3, &r, &err));
     CHECK_OK(sonde_history_record_profile(r, &none, &err));

@@ -211,6 +211,19 @@ def test_labels_that_are_none(tmp_path):
     assert profiler.labels["key \n\""] == "=,\\"
 
 
+def test_the_first_trace_of_a_process_knows_the_cost_of_records(tmp_path):
+    path = tmp_path / "first.pftrace"
+    code = f"""
+import sonde
+with sonde.profiler.stream({str(path)!r}):
+    session = sonde.InferenceSession("zoo:tiny_mlp")
+    for _ in range(200):
+        session.run(None, session.random_inputs())
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert sonde.load_profile(path).summary()["cost_ns"] > 0
+
+
 def test_a_stream_is_one_at_a_time_and_ends_once(tmp_path):
     path = tmp_path / "x.pftrace"
     with sonde.profiler.stream(path, labels={"worker": "1"}) as stream:

@@ -7,6 +7,7 @@
 #include "doctor.h"
 #include "entries/parts.h"
 #include "runner.h"
+#include "sonde/experimental/machine.h"
 #include "sonde/experimental/memory.h"
 #include "sonde/experimental/whatif.h"
 
@@ -233,6 +234,20 @@ static void add_inputs(text *t, const feeds *in)
     text_free(&names);
 }
 
+/* The memory nodes that the sessions are bound to, whoever asked for it. */
+static void add_nodes(text *t, const runner *r)
+{
+    text nodes = {.n = 0};
+    for (size_t i = 0; i < r->model.n_sessions; i++) {
+        sonde_placement p = SONDE_INIT(sonde_placement);
+        if (sonde_session_placement(r->model.sessions[i], &p, NULL) == SONDE_OK && *p.nodes)
+            text_add(&nodes, "%s%s", nodes.n ? "; " : "", p.nodes);
+    }
+    if (nodes.n)
+        add_word(t, "nodes", nodes.data);
+    text_free(&nodes);
+}
+
 /* What decides how long a run takes, and is not the usual: entries that say the same are compared.
  */
 static void describe(const runner *r, const profile_options *o, text *t)
@@ -253,6 +268,7 @@ static void describe(const runner *r, const profile_options *o, text *t)
         text_add(t, ", \"flush_denormals\": true");
     if (m->tune)
         text_add(t, ", \"tune\": true");
+    add_nodes(t, r);
     for (size_t i = 0; i < m->disabled_passes.n; i++) {
         text_add(t, i ? ", " : ", \"disabled\": [");
         text_json(t, m->disabled_passes.items[i]);

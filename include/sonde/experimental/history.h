@@ -200,7 +200,7 @@ SONDE_API sonde_status sonde_history_remove(sonde_history *history, int64_t id, 
 typedef struct sonde_history_prune_options {
     size_t struct_size;
     size_t keep;       /* the newest so many of each series stay */
-    int only_profiles; /* entries and their figures stay, profiles and operators go */
+    int only_profiles; /* entries and their figures stay, also of operators; profiles go */
 } sonde_history_prune_options;
 /* Of the entries that the filter leaves (its limit does not count). *removed: how many. */
 SONDE_API sonde_status sonde_history_prune(sonde_history *history,

@@ -59,6 +59,9 @@ SONDE_API sonde_status sonde_inspect_session(sonde_session *session, const char 
                                              sonde_value *const *inputs, size_t input_count,
                                              sonde_inspection **inspection, sonde_error *err);
 SONDE_API void sonde_inspection_release(sonde_inspection *inspection);
+/* The inputs that the session ran (or was bound to) last, "x f32[1, 3, 32, 32]; y i64[]"; "" before
+ * the first run. Cut to `bytes` like snprintf's, whose result it returns. */
+SONDE_API size_t sonde_session_inputs_text(sonde_session *session, char *text, size_t bytes);
 
 /* Why types are missing, as a sentence; "" when nothing stood in the way. */
 SONDE_API const char *sonde_inspection_note(const sonde_inspection *inspection);

@@ -91,6 +91,7 @@ typedef struct bench_result {
     char *runtime;   /* with its variant: "onnxruntime:opt=off" */
     char *name;      /* without: "onnxruntime" */
     char *version;   /* "" when it never said */
+    char *options;   /* what it was told, as members of JSON, each behind a comma */
     int threads, instances;
     int64_t batch;     /* samples in one inference; 1 when the model has no batch dimension */
     int rounds, turns; /* turns: the most that a round had; 1: one runtime at a time */

@@ -172,6 +172,8 @@ char *bench_reference(const bench_plan *p, size_t which);
 int bench_answers(const bench_options *o, const run_setup *s, const bench_model *m);
 
 /* ---- keep.c ---- */
+/* What a runtime is told to do, as members of JSON. From malloc. */
+char *bench_options_said(const runtime *r);
 /* What --save asks for: an entry for each runtime of each table. */
 int bench_keep(const bench_results *r, const bench_options *o);
 

@@ -11,6 +11,7 @@ void bench_result_open(bench_result *r, const bench_plan *p, const runtime *whic
                         .runtime = text_of("%s", which->label),
                         .name = text_of("%s", which->name),
                         .version = text_of("%s", ""),
+                        .options = bench_options_said(which),
                         .threads = p->threads,
                         .instances = p->instances,
                         .batch = p->model->batch,
@@ -56,7 +57,8 @@ static void result_free(bench_result *r)
     char *const texts[] = {r->model,           r->hashes[0],    r->hashes[1],
                            r->runtime,         r->name,         r->version,
                            r->message,         r->difference,   r->program.message,
-                           r->program.command, r->full_message, r->apart};
+                           r->program.command, r->full_message, r->apart,
+                           r->options};
     for (size_t i = 0; i < sizeof series / sizeof series[0]; i++)
         bench_series_free(series[i]);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
