@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,14 +41,28 @@ def _milliseconds(time: Time | None) -> int:
     """Of a datetime (a naive one is local time), an ISO date or seconds since 1970."""
     if time is None:
         return 0
-    if isinstance(time, str):
-        try:
+    said = time
+    try:
+        if isinstance(time, str):
             time = datetime.datetime.fromisoformat(time)
-        except ValueError as error:
-            raise InvalidArgument(f"'{time}' is no date such as 2026-01-31 or 2026-01-31T12:00") from error
-    if isinstance(time, datetime.date) and not isinstance(time, datetime.datetime):
-        time = datetime.datetime.combine(time, datetime.time())
-    return round((time.timestamp() if isinstance(time, datetime.datetime) else float(time)) * 1000)
+        if isinstance(time, datetime.date) and not isinstance(time, datetime.datetime):
+            time = datetime.datetime.combine(time, datetime.time())
+        seconds = time.timestamp() if isinstance(time, datetime.datetime) else float(time)
+        if not abs(seconds) < 2**43:
+            raise ValueError
+        return round(seconds * 1000)
+    except (ValueError, OverflowError, OSError) as error:
+        raise InvalidArgument(f"'{said}' is no date such as 2026-01-31 or 2026-01-31T12:00") from error
+
+
+def _count(name: str, value: int) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError as error:
+        raise InvalidArgument(f"{name} is {value!r}, expected a number") from error
+    if not 0 <= number < 2**63:
+        raise InvalidArgument(f"{name} is {number}, expected 0 or more, and less than 2**63")
+    return number
 
 
 def _options(options: Mapping[str, Any] | str | None) -> str | None:
@@ -84,10 +99,8 @@ def _filter(
     series: int = 0,
     limit: int = 0,
 ) -> tuple[Any, ...]:
-    if series < 0 or limit < 0:
-        raise InvalidArgument("series and limit must not be negative")
     times = _milliseconds(since), _milliseconds(until)
-    return (model, kind, runtime, commit, machine, note, _wanted(options), *times, series, limit)
+    return (model, kind, runtime, commit, machine, note, _wanted(options), *times, _count("series", series), _count("limit", limit))
 
 
 @dataclass(frozen=True)
@@ -275,7 +288,7 @@ class History:
         if known:
             said = _with(known, said)
         words = (model, kind, runtime, version, commit, host, said, note)
-        return self._history.add(profile, samples, session, words, peak_bytes, _milliseconds(time))
+        return self._history.add(profile, samples, session, words, _count("peak_bytes", peak_bytes), _milliseconds(time))
 
     # ---------------------------------------------------------------- reading
     def _entry(self, raw: dict[str, Any]) -> Entry:
@@ -369,7 +382,7 @@ class History:
             op,
             false_alarms,
             least,
-            shortest,
+            _count("shortest", shortest),
             tuple(os.fsencode(path) for path in several),
         )
         return [
@@ -385,9 +398,7 @@ class History:
     def prune(self, keep: int, *, only_profiles: bool = False, model: str | None = None, **filter: Any) -> int:
         """Removes all but the newest `keep` entries of each series; how many. With only_profiles, entries keep their
         figures and lose their profiles."""
-        if keep < 0:
-            raise InvalidArgument("keep must not be negative")
-        return self._history.prune(_filter(model, **filter), keep, only_profiles)
+        return self._history.prune(_filter(model, **filter), _count("keep", keep), only_profiles)
 
 
 def open(path: PathLike | None = None, *, read_only: bool = False) -> History:
@@ -415,7 +426,7 @@ def changes(
             found["high"],
             found["p"],
         )
-        for found in _sonde.find_changes(data, false_alarms, least, shortest)
+        for found in _sonde.find_changes(data, false_alarms, least, _count("shortest", shortest))
     ]
 
 

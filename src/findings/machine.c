@@ -83,13 +83,13 @@ static void bound(sn_case *c, const sn_machine_state *s)
         sn_id_set_is_empty(memory) ? "the system chooses where memory lies"
                                    : SN_SAY(c, "memory is asked from node%s %s",
                                             plural(sn_id_set_count(memory)), say_set(c, memory));
-    sn_found(c, SONDE_GOOD, "placement",
+    sn_found(c, SONDE_GOOD, "binding",
              SN_SAY(c, "%d thread%s bound to CPUs %s of node%s %s", s->threads,
                     s->threads == 1 ? " is" : "s are", cpus,
                     plural(sn_id_set_count(&s->seats->nodes)), nodes),
              evidence, "");
     if (s->allowed && !sn_id_set_within(&s->seats->all, s->allowed))
-        sn_found(c, SONDE_NOTE, "placement",
+        sn_found(c, SONDE_NOTE, "binding",
                  "some of these CPUs are not here, so threads cannot be bound to them",
                  SN_SAY(c, "this process may use CPUs %s", say_set(c, s->allowed)),
                  "SONDE_SYSTEM_ROOT shows another machine: remove it, or read this as what would "

@@ -3,10 +3,18 @@
 #include "export/text.h"
 #include "history/history.h"
 
+#include <string.h>
+
 sonde_status sn_filter_take(const sonde_history_filter *theirs, sonde_history_filter *own,
                             sonde_error *err)
 {
     SN_OPTIONS(*own, theirs, err);
+    const char *const patterns[] = {own->model, own->runtime, own->machine, own->note};
+    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++)
+        if (patterns[i] && strlen(patterns[i]) > SN_SQL_LONGEST_PATTERN)
+            return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                           "a pattern of %zu bytes is too long; the longest has %d",
+                           strlen(patterns[i]), SN_SQL_LONGEST_PATTERN);
     return SONDE_OK;
 }
 

@@ -11,6 +11,8 @@
 #include "history/sql.h"
 #include "sonde/experimental/history.h"
 
+typedef struct sn_history_file sn_history_file;
+
 struct sonde_history {
     sonde_context *context;
     char *path; /* absolute or beginning with "./" */
@@ -19,11 +21,18 @@ struct sonde_history {
     pthread_mutex_t lock;
     pid_t owner;
     bool read_only;
+    sn_history_file *file; /* its place among those that are open */
 };
 
 /* Takes the lock. SONDE_INVALID_ARGUMENT in a forked child, and then the lock is not taken. */
 sonde_status sn_history_enter(sonde_history *h, sonde_error *err);
 void sn_history_leave(sonde_history *h);
+
+/* ---- files.c ---- */
+/* SONDE_INVALID_ARGUMENT: this process inherited it from one that had it open. */
+sonde_status sn_history_may_open(const char *path, sonde_error *err);
+sonde_status sn_history_opened(const char *path, sn_history_file **file, sonde_error *err);
+void sn_history_closed(sn_history_file *file); /* NULL accepted */
 
 /* ---- schema.c ---- */
 enum {

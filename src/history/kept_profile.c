@@ -13,7 +13,7 @@
 
 enum {
     MOST_SPANS = 100000,
-    MOST_BYTES = 1 << 30 /* of a kept profile, not compressed */
+    MOST_BYTES = 256 << 20 /* of a kept profile, not compressed */
 };
 
 /* ------------------------------------------------------------------ leaving out runs */
@@ -171,7 +171,12 @@ static sonde_status inflate_bytes(const void *data, size_t bytes, sn_allocator *
     sonde_status st = SONDE_OK;
     for (int rc = Z_OK; rc == Z_OK && st == SONDE_OK;) {
         const size_t room = out->n < 65536 ? 65536 : out->n;
-        if (out->n + room > MOST_BYTES || !sn_vec_reserve(out, alloc, room)) {
+        if (out->n + room > MOST_BYTES) {
+            st = sn_fail(err, SONDE_LIMIT, "the profile of an entry has more than %d MB",
+                         MOST_BYTES >> 20);
+            break;
+        }
+        if (!sn_vec_reserve(out, alloc, room)) {
             st = sn_fail_memory(err, out->n + room);
             break;
         }

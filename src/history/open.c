@@ -19,7 +19,8 @@ sonde_status sn_history_enter(sonde_history *h, sonde_error *err)
 {
     if (h->owner != getpid())
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "the history '%s' was opened before this process was forked; open it again",
+                       "the history '%s' was opened before this process was forked; close it before "
+                       "the fork and open it in both",
                        h->path);
     pthread_mutex_lock(&h->lock);
     return SONDE_OK;
@@ -30,20 +31,30 @@ void sn_history_leave(sonde_history *h)
     pthread_mutex_unlock(&h->lock);
 }
 
-/* Whether a file that SQLite does not take began as a history: then it is damaged. */
-static bool began_as_history(const char *path)
+/* Numbers in the head of every database, which the format fixes. */
+enum { HEAD_VERSION = 60, HEAD_APPLICATION = 68, HEAD_BYTES = 100 };
+
+static int64_t number_at(const unsigned char *head, int at)
+{
+    return (int64_t)head[at] << 24 | head[at + 1] << 16 | head[at + 2] << 8 | head[at + 3];
+}
+
+/* Whose it is. SQLite looks at more than the head, and while a log is copied into the file, or after
+ * a crash amid that, the file alone is no sound database. */
+static sonde_status read_head(const char *path, int64_t *application, int64_t *version,
+                              sonde_error *err)
 {
     static const char magic[16] = "SQLite format 3";
-    enum { APPLICATION = 68 }; /* where a database says whose it is */
-    unsigned char head[APPLICATION + 4] = {0};
-    FILE *f = fopen(path, "re");
-    const bool whole = f && fread(head, 1, sizeof head, f) == sizeof head;
-    if (f)
-        fclose(f);
-    uint32_t application = 0;
-    for (int i = 0; i < 4; i++)
-        application = application << 8 | head[APPLICATION + i];
-    return whole && memcmp(head, magic, sizeof magic) == 0 && application == SN_HISTORY_APPLICATION;
+    unsigned char head[HEAD_BYTES];
+    bool whole = false;
+    *application = *version = 0;
+    SN_TRY(sn_sql_head(path, head, sizeof head, &whole, err));
+    if (!whole || memcmp(head, magic, sizeof magic) != 0)
+        return sn_fail(err, SONDE_INVALID_FORMAT,
+                       "'%s' is not a history of sonde: it is no SQLite database", path);
+    *application = number_at(head, HEAD_APPLICATION);
+    *version = number_at(head, HEAD_VERSION);
+    return SONDE_OK;
 }
 
 /* *version is -1 for a file that is not there or empty. */
@@ -62,20 +73,34 @@ static sonde_status look(const sonde_history *h, int64_t *version, sonde_error *
     if (!S_ISREG(s.st_mode))
         return sn_fail(err, SONDE_INVALID_FORMAT, "'%s' is not a history of sonde: it is %s",
                        h->path, S_ISDIR(s.st_mode) ? "a folder" : "no regular file");
-    if (s.st_size == 0 && !h->read_only)
-        return SONDE_OK;
+    if (s.st_size == 0)
+        return h->read_only ? sn_fail(err, SONDE_NOT_FOUND,
+                                      "there is no history yet: '%s' is empty", h->path)
+                            : SONDE_OK;
     int64_t application;
-    const sonde_status st = sn_sql_look(h->path, &application, version, err);
-    if (st == SONDE_INVALID_FORMAT && !began_as_history(h->path))
-        return sn_fail(err, st, "'%s' is not a history of sonde: it is no SQLite database",
-                       h->path);
-    if (st)
-        return st;
+    SN_TRY(read_head(h->path, &application, version, err));
     if (application != SN_HISTORY_APPLICATION)
         return sn_fail(err, SONDE_INVALID_FORMAT,
                        "'%s' is not a history of sonde: it is a database of something else",
                        h->path);
     return SONDE_OK;
+}
+
+/* A writer that was killed amid its first transaction, or where there is no log, leaves a journal
+ * to be undone, which a reader may not do. */
+static void undo_journal(sonde_history *h, int wait_ms)
+{
+    char journal[SN_PATH_BYTES + 16];
+    struct stat s;
+    sn_sql sql;
+    sonde_error no_matter;
+    int64_t tables;
+    snprintf(journal, sizeof journal, "%s-journal", h->path);
+    if (stat(journal, &s) != 0 || s.st_size == 0 ||
+        sn_sql_open(&sql, h->path, SN_SQL_CREATE, wait_ms, &no_matter) != SONDE_OK)
+        return;
+    (void)sn_sql_number(&sql, "SELECT count(*) FROM sqlite_schema", &tables, &no_matter);
+    sn_sql_close(&sql);
 }
 
 /* Readers leave marks beside the file. Where that is not allowed they can do without, as long as
@@ -130,6 +155,8 @@ static sonde_status open_database(sonde_history *h, int wait_ms, sonde_error *er
         return newer(h, version, err);
     if (!h->read_only)
         return open_to_write(h, wait_ms, err);
+    undo_journal(h, wait_ms);
+    SN_TRY(look(h, &version, err)); /* it may be empty now */
     SN_TRY(open_to_read(h, wait_ms, err));
     /* The head may be older than the log. */
     SN_TRY(sn_sql_number(&h->sql, "PRAGMA user_version", &version, err));
@@ -146,6 +173,7 @@ static sonde_status open_database(sonde_history *h, int wait_ms, sonde_error *er
 static void free_history(sonde_history *h)
 {
     sonde_context *c = h->context;
+    sn_history_closed(h->file);
     sn_free(&c->alloc, h->path, h->path_bytes);
     pthread_mutex_destroy(&h->lock);
     sn_free(&c->alloc, h, sizeof *h);
@@ -175,7 +203,11 @@ sonde_status sonde_history_open(sonde_context *context, const char *path,
     sonde_status st =
         sn_history_place(path, !h->read_only, &c->alloc, &h->path, &h->path_bytes, err);
     if (st == SONDE_OK)
+        st = sn_history_may_open(h->path, err);
+    if (st == SONDE_OK)
         st = open_database(h, o.wait_ms > 0 ? o.wait_ms : 60000, err);
+    if (st == SONDE_OK)
+        st = sn_history_opened(h->path, &h->file, err);
     if (st == SONDE_OK)
         st = sn_sql_add_test(&h->sql, "options_say", sn_history_options_say, &c->alloc, err);
     if (st == SONDE_OK) {

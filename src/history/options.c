@@ -7,6 +7,8 @@
 #include "export/text.h"
 #include "history/history.h"
 
+enum { LONGEST_NUMBER = 300 }; /* characters; readers in other languages refuse thousands */
+
 /* ------------------------------------------------------------------ one form */
 
 typedef struct member {
@@ -114,6 +116,10 @@ static const char *word_of(sn_json *j, sn_arena *arena)
     while (from < to && (*from == ',' || *from == ' ' || *from == '\t' || *from == '\n' ||
                          *from == '\r' || *from == ':'))
         from++;
+    if (to - from > LONGEST_NUMBER) {
+        j->problem = "a number has too many digits";
+        return NULL;
+    }
     return sn_arena_strndup(arena, (const char *)from, (size_t)(to - from));
 }
 

@@ -8,13 +8,14 @@
 #include <math.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 
 #ifdef SONDE_HAVE_SQLITE
 #include <sqlite3.h>
 
-enum { LONGEST_TEXT = 256 << 20 }; /* of a value in the database */
+enum { LONGEST_TEXT = 64 << 20 }; /* of a value in the database */
 
 bool sn_sql_available(void)
 {
@@ -25,6 +26,13 @@ sonde_status sn_sql_need(sonde_error *err)
 {
     (void)err;
     return SONDE_OK;
+}
+
+static sonde_status fail_read_only(const sn_sql *sql, sonde_error *err)
+{
+    return sn_fail(err, SONDE_IO,
+                   "cannot write the history '%s': the file, its folder or its disk is read-only",
+                   sql->path);
 }
 
 static sonde_status fail_with(const sn_sql *sql, int rc, sonde_error *err)
@@ -45,13 +53,13 @@ static sonde_status fail_with(const sn_sql *sql, int rc, sonde_error *err)
     case SQLITE_FULL:
         return sn_fail(err, SONDE_IO, "cannot write the history '%s': the disk is full", sql->path);
     case SQLITE_READONLY:
-        return sn_fail(err, SONDE_IO,
-                       "cannot write the history '%s': the file, its folder or its disk is "
-                       "read-only",
-                       sql->path);
+        return fail_read_only(sql, err);
     case SQLITE_CANTOPEN:
     case SQLITE_PERM:
     case SQLITE_AUTH:
+        /* On a disk that is read-only it is the log beside the file that cannot be made. */
+        if (access(sql->path, F_OK) == 0 && access(sql->path, W_OK) != 0)
+            return fail_read_only(sql, err);
         return sn_fail(err, SONDE_IO, "cannot open the history '%s': %s", sql->path, why);
     case SQLITE_IOERR:
         return sn_fail(err, SONDE_IO, "cannot read or write the history '%s': %s", sql->path, why);
@@ -137,7 +145,7 @@ sonde_status sn_sql_open(sn_sql *sql, const char *path, sn_sql_mode mode, int wa
     sqlite3_extended_result_codes(db, 1);
     sqlite3_busy_handler(db, wait_for_others, sql);
     sqlite3_limit(db, SQLITE_LIMIT_LENGTH, LONGEST_TEXT);
-    sqlite3_limit(db, SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000);
+    sqlite3_limit(db, SQLITE_LIMIT_LIKE_PATTERN_LENGTH, SN_SQL_LONGEST_PATTERN + 10);
     sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
@@ -154,17 +162,22 @@ void sn_sql_close(sn_sql *sql)
     sql->db = NULL;
 }
 
-sonde_status sn_sql_look(const char *path, int64_t *application, int64_t *version, sonde_error *err)
+sonde_status sn_sql_head(const char *path, unsigned char *head, size_t bytes, bool *whole,
+                         sonde_error *err)
 {
     sn_sql sql;
-    sonde_error inner = {.status = SONDE_OK};
-    sonde_status st = sn_sql_open(&sql, path, SN_SQL_UNCHANGED, 0, &inner);
-    if (st == SONDE_OK)
-        st = sn_sql_number(&sql, "PRAGMA application_id", application, &inner);
-    if (st == SONDE_OK)
-        st = sn_sql_number(&sql, "PRAGMA user_version", version, &inner);
+    sqlite3_file *file = NULL;
+    SN_TRY(sn_sql_open(&sql, path, SN_SQL_UNCHANGED, 0, err));
+    sonde_status st = SONDE_OK;
+    memset(head, 0, bytes);
+    int rc = sqlite3_file_control(sql.db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    if (rc == SQLITE_OK && file && file->pMethods)
+        rc = file->pMethods->xRead(file, head, (int)bytes, 0);
+    *whole = rc == SQLITE_OK;
+    if (rc != SQLITE_OK && rc != SQLITE_IOERR_SHORT_READ)
+        st = fail_with(&sql, rc, err);
     sn_sql_close(&sql);
-    return st ? sn_fail(err, st, "%s", inner.message) : SONDE_OK;
+    return st;
 }
 
 typedef struct kept_test {
@@ -355,9 +368,12 @@ sonde_status sn_sql_need(sonde_error *err)
         "was built");
 }
 
-sonde_status sn_sql_look(const char *path, int64_t *application, int64_t *version, sonde_error *err)
+sonde_status sn_sql_head(const char *path, unsigned char *head, size_t bytes, bool *whole,
+                         sonde_error *err)
 {
-    (void)path, (void)application, (void)version;
+    (void)path, (void)bytes;
+    *head = 0;
+    *whole = false;
     return sn_sql_need(err);
 }
 

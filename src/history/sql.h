@@ -32,11 +32,14 @@ typedef enum sn_sql_mode {
     SN_SQL_UNCHANGED /* the same, and nobody changes it: no lock is taken, no file made beside it */
 } sn_sql_mode;
 
+enum { SN_SQL_LONGEST_PATTERN = 990 }; /* of GLOB; longer ones are errors of a statement */
+
 bool sn_sql_available(void);
 sonde_status sn_sql_need(sonde_error *err); /* SONDE_UNSUPPORTED: there is no SQLite */
-/* What the head of a database says of itself, without a lock or a change, even to what lies beside
- * it. SONDE_INVALID_FORMAT: it is none. An empty file has 0 and 0. */
-sonde_status sn_sql_look(const char *path, int64_t *application, int64_t *version,
+/* The first bytes of a file, zeros behind its end. No lock is taken and nothing changed, not even
+ * beside it. To open and close the file otherwise would cost this process the locks that it has on
+ * it through other connections. *whole: it has so many. */
+sonde_status sn_sql_head(const char *path, unsigned char *head, size_t bytes, bool *whole,
                          sonde_error *err);
 sonde_status sn_sql_open(sn_sql *sql, const char *path, sn_sql_mode mode, int wait_ms,
                          sonde_error *err);

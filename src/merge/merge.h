@@ -51,6 +51,7 @@ typedef struct sn_merge {
     sn_arena arena;
     bool map;             /* files are mapped, not read */
     const char *not_this; /* a file that is no source although it lies in a folder; NULL */
+    const char *left_out; /* where it was met; NULL: nowhere */
     SN_VEC(sn_merge_source) sources;
     SN_VEC(sn_merge_skipped) skipped;
     sn_merge_clocks clocks;

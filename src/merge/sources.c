@@ -199,9 +199,12 @@ static sonde_status add_entry(sn_merge *m, const char *folder, const char *name,
         return sn_fail_memory(err, 1);
     if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return add_folder(m, path, depth + 1, err);
-    if (!is_trace(name) || stat(path, &st) != 0 || !S_ISREG(st.st_mode) ||
-        same_file(&st, m->not_this))
+    if (!is_trace(name) || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
         return SONDE_OK;
+    if (same_file(&st, m->not_this)) {
+        m->left_out = path;
+        return SONDE_OK;
+    }
     return add_file(m, path, err);
 }
 
@@ -225,9 +228,12 @@ static sonde_status add_folder(sn_merge *m, const char *path, int depth, sonde_e
 
 sonde_status sn_merge_add(sn_merge *m, const char *path, sonde_error *err)
 {
-    struct stat st;
+    struct stat st = {.st_mode = 0};
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return add_folder(m, path, 0, err);
+    if (S_ISREG(st.st_mode) && same_file(&st, m->not_this))
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "'%s' is read and cannot take the result",
+                       path);
     return add_file(m, path, err);
 }
 
@@ -280,6 +286,35 @@ static sonde_status drop_copies(sn_merge *m, sonde_error *err)
     return st;
 }
 
+/* A file in the folder that the result will replace was usually the result of an earlier time: all
+ * it has is in the sources. What nothing else has is not thrown away without a word. */
+static sonde_status keep_others(sn_merge *m, sonde_error *err)
+{
+    sn_merge own;
+    sn_map known;
+    sn_merge_init(&own, m->alloc, m->map);
+    sn_map_init(&known, m->alloc);
+    sonde_status st = m->left_out ? add_file(&own, m->left_out, err) : SONDE_OK;
+    for (size_t i = 0; st == SONDE_OK && own.sources.n && i < m->sources.n; i++) {
+        const char *key = recording_of(m, &m->sources.data[i]);
+        if (!key || (*key && !sn_map_put(&known, key, m, NULL)))
+            st = sn_fail_memory(err, 1);
+    }
+    for (size_t i = 0; st == SONDE_OK && i < own.sources.n; i++) {
+        const char *key = recording_of(&own, &own.sources.data[i]);
+        if (!key)
+            st = sn_fail_memory(err, 1);
+        else if (*key && !sn_map_get(&known, key))
+            st = sn_fail(err, SONDE_INVALID_ARGUMENT,
+                         "'%s' has a recording that no other file has, and would be replaced: "
+                         "write the result to another file",
+                         m->left_out);
+    }
+    sn_map_free(&known);
+    sn_merge_free(&own);
+    return st;
+}
+
 /* ------------------------------------------------------------------ order */
 static int by_worker(const void *a, const void *b)
 {
@@ -296,6 +331,7 @@ static int by_worker(const void *a, const void *b)
 
 sonde_status sn_merge_ready(sn_merge *m, sonde_error *err)
 {
+    SN_TRY(keep_others(m, err));
     SN_TRY(drop_copies(m, err));
     const sn_merge_skipped *first = m->skipped.data;
     if (!m->sources.n && m->skipped.n && strstr(first->why, first->path)) /* most begin with it */

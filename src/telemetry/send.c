@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A profile goes out request by request. A receiver that is busy (429, 502, 503, 504) is asked
- * again after the pause it names, else after a growing one; all pauses together are bounded. Any
+ * again after the pause it names, else after a growing one; all pauses and the requests that were
+ * in vain are bounded together. Any
  * other refusal ends the sending: what came before stays sent, and the result says how much that
  * is. */
 #include "telemetry/send.h"
@@ -15,7 +16,7 @@
 #include "telemetry/http_client.h"
 #include "telemetry/partial.h"
 
-enum { FIRST_PAUSE_MS = 500, LONGEST_PAUSE_MS = 8000, SLICE_MS = 100 };
+enum { FIRST_PAUSE_MS = 500, LONGEST_PAUSE_MS = 8000, SHORTEST_PAUSE_MS = 100, SLICE_MS = 100 };
 
 typedef struct sending {
     const sn_profile *p;
@@ -72,14 +73,16 @@ static sonde_status refused(const sending *s)
                    r->status == 404 ? "; is that the address of a collector?" : "");
 }
 
-/* Before another attempt; fails where that is too late. */
-static sonde_status wait_to_retry(sending *s)
+/* Before another attempt; fails where that is too late. `since`: the last one began. */
+static sonde_status wait_to_retry(sending *s, uint64_t since_ns)
 {
     const int64_t asked_s = s->reply.retry_after_s;
     const uint64_t now = sn_now_ns();
+    s->waited_ms += (now - since_ns) / 1000000;
     uint64_t ms = (uint64_t)s->pause_ms * 3 / 4 + sn_mix64(now) % ((uint64_t)s->pause_ms / 2);
-    if (asked_s >= 0) /* somebody who says "at once" for ever is left, too */
-        ms = asked_s == 0 ? 1 : asked_s < 86400 ? (uint64_t)asked_s * 1000 : UINT64_C(86400000);
+    if (asked_s >= 0)
+        ms = asked_s == 0     ? SHORTEST_PAUSE_MS
+             : asked_s < 86400 ? (uint64_t)asked_s * 1000 : UINT64_C(86400000);
     if (s->waited_ms + ms > (uint64_t)s->how.max_wait_ms)
         return sn_fail(
             s->err, SONDE_IO,
@@ -109,6 +112,7 @@ static sonde_status send_request(sending *s, size_t spans)
 {
     s->pause_ms = FIRST_PAUSE_MS;
     for (;;) {
+        const uint64_t since_ns = sn_now_ns();
         const sn_http_post post = {.to = &s->to,
                                    .type = "application/json",
                                    .headers = s->headers,
@@ -124,7 +128,7 @@ static sonde_status send_request(sending *s, size_t spans)
         }
         if (!may_try_again(s->reply.status))
             return refused(s);
-        SN_TRY(wait_to_retry(s));
+        SN_TRY(wait_to_retry(s, since_ns));
     }
 }
 

@@ -19,7 +19,7 @@ machine() { # sockets of two cores with two threads
   put "root/sys/kernel/mm/transparent_hugepage/enabled" 'always madvise [never]'
   export SONDE_SYSTEM_ROOT=$PWD/root
 }
-doctor() { sonde doctor -t "$@" 2>&1 | grep -E -A2 '^\[[a-z]+\] (pages|sockets|placement|siblings): ' | grep -vE '^\[[a-z]+\] (cores|clock|instructions|memory|counters|noise|peaks|build): |^--$' | sed 's/may use CPUs .*/may use CPUs HERE/'; }
+doctor() { sonde doctor -t "$@" 2>&1 | grep -E -A2 '^\[[a-z]+\] (pages|sockets|binding|placement|siblings): ' | grep -vE '^\[[a-z]+\] (cores|clock|instructions|memory|counters|noise|peaks|build): |^--$' | sed 's/may use CPUs .*/may use CPUs HERE/'; }
 echo "== two sockets"
 machine 2
 doctor 8

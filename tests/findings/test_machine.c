@@ -110,9 +110,13 @@ TEST(threads_that_may_run_on_both_sockets_are_slow_and_bound_ones_are_not)
     x.s.threads = 1;
     CHECK(look(&x, false));
     CHECK(get(&x, "placement") == NULL);
+    CHECK(get(&x, "binding") == NULL);
     bind_to(&x, "1");
     CHECK(look(&x, false));
     CHECK(get(&x, "placement") == NULL);
+    CHECK_EQ(get(&x, "binding")->severity, SONDE_GOOD);
+    CHECK_STR(get(&x, "binding")->finding, "32 threads are bound to CPUs 32-63,96-127 of node 1");
+    CHECK_STR(get(&x, "binding")->evidence, "memory is asked from node 1");
     CHECK(end(&x));
     begin(&x, &two_sockets);
     bind_to(&x, "0-1");

@@ -200,6 +200,74 @@ TEST(half_of_a_history_is_a_damaged_one)
     check_refused(cut, SONDE_INVALID_FORMAT, "is damaged");
 }
 
+static void copy(const char *from, const char *to, long at, unsigned char byte)
+{
+    static content c;
+    read_content(from, &c);
+    if (at >= 0)
+        c.bytes[at] = (char)byte;
+    write_file(to, c.bytes, c.n);
+}
+
+/* A process that is killed while its log is copied into the file leaves a file whose head counts
+ * more pages than it has; with the log it is sound. */
+TEST(a_file_amid_a_checkpoint_is_a_history)
+{
+    NEED_SQLITE();
+    sonde_error err;
+    enum { PAGES = 31 }; /* the last byte of the count in the head */
+    const char *path = in_dir("live.db"), *log = in_dir("live.db-wal");
+    const char *torn = in_dir("torn.db"), *torn_log = in_dir("torn.db-wal");
+    static char model[9000]; /* takes new pages, so that the log has the head, too */
+    memset(model, 'm', sizeof model - 1);
+    sonde_history *h = open_at(path, &err);
+    CHECK_MSG(h && add_entry(h, model, NULL, 1, 1, "", &err), "%s", err.message);
+    copy(path, torn, PAGES, 0xF0);
+    copy(log, torn_log, -1, 0);
+    sonde_history_close(h);
+    for (int read_only = 1; read_only >= 0; read_only--) {
+        sonde_history_options o = SONDE_INIT(sonde_history_options);
+        o.read_only = read_only;
+        CHECK_MSG(sonde_history_open(NULL, torn, &o, &h, &err) == SONDE_OK, "%s", err.message);
+        CHECK_EQ(count_entries(h, NULL), 1);
+        sonde_history_close(h);
+    }
+}
+
+TEST(an_empty_file_is_no_history_yet)
+{
+    NEED_SQLITE();
+    sonde_error err;
+    const char *path = in_dir("empty.db");
+    sonde_history *h = NULL;
+    sonde_history_options o = SONDE_INIT(sonde_history_options);
+    o.read_only = 1;
+    write_file(path, "", 0);
+    CHECK_EQ(sonde_history_open(NULL, path, &o, &h, &err), SONDE_NOT_FOUND);
+    CHECK_HAS(err.message, "is empty");
+    h = open_at(path, &err);
+    CHECK_MSG(h && add_entry(h, "m", NULL, 1, 1, "", &err), "%s", err.message);
+    sonde_history_close(h);
+}
+
+TEST(patterns_have_a_longest)
+{
+    NEED_SQLITE();
+    sonde_error err;
+    static char pattern[1200];
+    memset(pattern, 'a', sizeof pattern - 1);
+    sonde_history *h = open_at(in_dir("long.db"), &err);
+    for (size_t n = 980; n < 1010; n++) {
+        sonde_history_filter f = SONDE_INIT(sonde_history_filter);
+        sonde_history_cursor *c = NULL;
+        f.model = f.machine = f.note = pattern + sizeof pattern - 1 - n;
+        const sonde_status st = sonde_history_list(h, &f, &c, &err);
+        CHECK_EQ(st, n <= 990 ? SONDE_OK : SONDE_INVALID_ARGUMENT);
+        sonde_history_cursor_release(c);
+    }
+    sonde_history_close(h);
+}
+
 TEST(folders_and_pipes_are_refused)
 {
     NEED_SQLITE();

@@ -144,12 +144,21 @@ static bool to_stdout(const merge_options *o)
     return any;
 }
 
+/* The output that may lie in a folder that is read. */
+static const char *joined_file(const merge_options *o)
+{
+    for (size_t i = 0; i < o->outputs.n; i++)
+        if (has_suffix(o->outputs.items[i], ".pftrace"))
+            return o->outputs.items[i];
+    return NULL;
+}
+
 static int merge(const merge_options *o)
 {
     sonde_fleet *fleet = NULL;
     size_t left_out;
     int code = fleet_open(&o->common, o->max_memory, &o->common.rest,
-                          o->outputs.n ? o->outputs.items[0] : NULL, &fleet, &left_out);
+                          joined_file(o), &fleet, &left_out);
     if (!code)
         code = save(fleet, o);
     if (!code && !o->common.quiet && !to_stdout(o))
