@@ -56,6 +56,14 @@ void sn_history_options_differ(const char *a, const char *b, sn_allocator *alloc
                                size_t bytes);
 /* "1 thread, bf16, batch 8": all that is worth a word in a title. */
 void sn_history_options_title(const char *json, sn_allocator *alloc, char *text, size_t bytes);
+/* Adds the keys in which two objects differ, each once, up to SN_HISTORY_KEYS; they live in the
+ * arena, the list in its allocator. False: no memory. */
+enum { SN_HISTORY_KEYS = 12 };
+typedef SN_VEC(const char *) sn_history_keys;
+bool sn_history_options_keys(const char *a, const char *b, sn_arena *arena, sn_history_keys *keys);
+/* "1 thread, without batch": what an object says of such keys. False: no memory. */
+bool sn_history_options_words(const char *json, const sn_history_keys *keys, sn_allocator *alloc,
+                              char *text, size_t bytes);
 
 /* ---- samples.c ---- */
 enum { SN_HISTORY_SAMPLES = 1 << 16 }; /* kept of one entry */

@@ -28,7 +28,8 @@ sonde_status sonde_trends_get(const sonde_trends *trends, size_t index, sonde_tr
                              .machine = s->machine,
                              .points = s->points.n,
                              .levels = s->levels.n,
-                             .changes = s->levels.n - 1};
+                             .changes = s->levels.n - 1,
+                             .across = s->across};
     return sn_api_copy_out(trend, &own, sizeof own, err);
 }
 
@@ -39,7 +40,7 @@ sonde_status sonde_trends_point(const sonde_trends *trends, size_t trend, size_t
     const sn_series *s = series_at(trends, trend);
     if (!s || index >= s->points.n)
         return SONDE_NOT_FOUND;
-    return sn_api_copy_out(point, &s->points.data[index], sizeof *point, err);
+    return sn_api_copy_out(point, &s->points.data[index].shown, sizeof *point, err);
 }
 
 sonde_status sonde_trends_level(const sonde_trends *trends, size_t trend, size_t index,
@@ -69,7 +70,7 @@ static sonde_status shown_of(const sn_series *s, sn_arena *arena, const sn_trend
     if (!t || !points || !levels)
         return sn_fail_memory(err, 0);
     for (size_t i = 0; i < s->points.n; i++) {
-        const sonde_trend_point *p = &s->points.data[i];
+        const sonde_trend_point *p = &s->points.data[i].shown;
         points[i] = (sn_trend_point){.id = p->id,
                                      .value = ms(p->ns),
                                      .low = ms(p->low_ns),
@@ -77,6 +78,7 @@ static sonde_status shown_of(const sn_series *s, sn_arena *arena, const sn_trend
                                      .at_unix_ms = p->at_ms,
                                      .commit = p->commit,
                                      .note = p->note,
+                                     .which = p->which,
                                      .ratio = 1};
     }
     for (size_t i = 0; i < s->levels.n; i++) {
@@ -87,6 +89,7 @@ static sonde_status shown_of(const sn_series *s, sn_arena *arena, const sn_trend
     }
     *t = (sn_trend){.title = s->title,
                     .machine = s->machine,
+                    .across = s->across,
                     .points = points,
                     .n_points = s->points.n,
                     .levels = levels,

@@ -170,6 +170,17 @@ def test_trends_find_the_step_that_was_put_in(db, tmp_path):
             db.trends(**wrong)
 
 
+def test_points_of_joined_series_say_which_one_they_are(db):
+    for i in range(12):
+        db.add([1e6, 1e6], model=f"net-v{1 + i // 6}", time=1e9 + i, options={"threads": 1})
+    (joined,) = db.trends("net*", across="models")
+    assert joined.across == "model" and joined.title == "net*, 1 thread, bench"
+    assert [p["which"] for p in joined.points] == ["net-v1"] * 6 + ["net-v2"] * 6
+    assert [p["model"] for p in joined.points] == [p["which"] for p in joined.points]
+    for trend in db.trends():
+        assert trend.across == "" and {p["which"] for p in trend.points} == {""}
+
+
 def test_changes_of_plain_numbers():
     assert history.changes([]) == [] and history.changes([1.0] * 50) == []
     (change,) = history.changes([10.0, 10.1] * 10 + [12.0, 12.1] * 10)
