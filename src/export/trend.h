@@ -25,6 +25,7 @@ typedef struct sn_trend_level { /* between changes, of points [from, to) */
 struct sn_trend {                 /* typedef in export.h */
     const char *title, *machine;  /* "regnet_x_400mf, 1 thread", the processor */
     const char *across;           /* what points differ in: "model"; "" or NULL: they are alike */
+    const char *db;               /* the history they are from; "" or NULL: the usual one */
     const sn_trend_point *points; /* the oldest first */
     size_t n_points;
     const sn_trend_level *levels; /* none: points alone are drawn */

@@ -58,6 +58,8 @@ static void put_trend(sn_writer *w, const sn_trend *t)
     sn_put_key_text(w, &first, "machine", t->machine);
     if (t->across && *t->across)
         sn_put_key_text(w, &first, "across", t->across);
+    if (t->db && *t->db)
+        sn_put_key_text(w, &first, "db", t->db);
     sn_put_key(w, &first, "points");
     sn_put(w, "[");
     for (size_t i = 0; i < t->n_points; i++) {

@@ -18,12 +18,15 @@ struct sonde_history {
     sn_sql sql; /* not to be moved */
     pthread_mutex_t lock;
     pid_t owner;
-    bool read_only;
+    bool read_only, said; /* said: the caller named the file */
 };
 
 /* Takes the lock. SONDE_INVALID_ARGUMENT in a forked child, and then the lock is not taken. */
 sonde_status sn_history_enter(sonde_history *h, sonde_error *err);
 void sn_history_leave(sonde_history *h);
+
+/* The path as the caller wrote it; "": the usual database. */
+const char *sn_history_said(const sonde_history *h);
 
 /* ---- schema.c ---- */
 enum {

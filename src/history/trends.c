@@ -295,9 +295,10 @@ sonde_status sonde_history_trends(sonde_history *history, const sonde_history_fi
         return sn_fail_memory(err, sizeof *g.trends);
     g.trends->context = sn_api_context_ref(history->context);
     sn_arena_init(&g.trends->arena, alloc);
+    g.trends->db = sn_arena_strdup(&g.trends->arena, sn_history_said(history));
     sn_map_init(&g.origins, alloc);
     sn_map_init(&g.by_key, alloc);
-    sonde_status st = prepare(&g, err);
+    sonde_status st = g.trends->db ? prepare(&g, err) : sn_fail_memory(err, 0);
     if (st == SONDE_OK)
         st = find_all(&g, err);
     sn_sql_end(&g.find_op);

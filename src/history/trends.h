@@ -32,6 +32,7 @@ struct sonde_trends {
     sonde_context *context;
     sn_arena arena; /* texts, and the series themselves */
     SN_VEC(sn_series *) list;
+    const char *db; /* see sn_history_said */
 };
 
 /* ---- origins.c ---- */

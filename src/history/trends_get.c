@@ -61,9 +61,10 @@ static double ms(double ns)
 }
 
 /* In the arena of a copy that lives as long as the writing. */
-static sonde_status shown_of(const sn_series *s, sn_arena *arena, const sn_trend **out,
-                             sonde_error *err)
+static sonde_status shown_of(const sonde_trends *all, size_t index, sn_arena *arena,
+                             const sn_trend **out, sonde_error *err)
 {
+    const sn_series *s = all->list.data[index];
     sn_trend *t = SN_NEW(arena, sn_trend);
     sn_trend_point *points = SN_NEW_N(arena, sn_trend_point, s->points.n + 1);
     sn_trend_level *levels = SN_NEW_N(arena, sn_trend_level, s->levels.n + 1);
@@ -90,6 +91,7 @@ static sonde_status shown_of(const sn_series *s, sn_arena *arena, const sn_trend
     *t = (sn_trend){.title = s->title,
                     .machine = s->machine,
                     .across = s->across,
+                    .db = all->db,
                     .points = points,
                     .n_points = s->points.n,
                     .levels = levels,
@@ -149,7 +151,7 @@ sonde_status sonde_trends_save(const sonde_trends *trends, const char *path, son
     if (!shown)
         st = sn_fail_memory(err, 0);
     for (size_t i = 0; i < trends->list.n && st == SONDE_OK; i++)
-        st = shown_of(trends->list.data[i], &arena, &shown[i], err);
+        st = shown_of(trends, i, &arena, &shown[i], err);
     if (st == SONDE_OK)
         st = write_to(shown, trends->list.n, path, page, &trends->context->alloc, err);
     sn_arena_free(&arena);

@@ -303,6 +303,7 @@ TEST(the_data_of_the_page_have_every_entry)
     points[5].note = "</script>\xff\"\n";
     points[6].which = "net-v2";
     t.across = "model";
+    t.db = "a folder/it's.db";
     data_of(&t, &tree);
     const json *trends = json_get(&tree, "trends");
     CHECK_EQ(trends->n, 1);
@@ -321,6 +322,7 @@ TEST(the_data_of_the_page_have_every_entry)
     CHECK_STR(json_get(&list->children[5], "note")->text, "</script>\xEF\xBF\xBD\"\n");
     CHECK_STR(json_get(&list->children[6], "which")->text, "net-v2");
     CHECK_STR(json_get(one, "across")->text, "model");
+    CHECK_STR(json_get(one, "db")->text, "a folder/it's.db");
     CHECK(!json_get(&list->children[5], "which"));
     const json *level = &json_get(one, "levels")->children[1];
     CHECK(json_get(level, "from")->number == 25 && json_get(level, "to")->number == 40);

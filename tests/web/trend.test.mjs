@@ -29,7 +29,7 @@ before(async () => {
   await writeTrends(odd, [strange, { title: "", machine: "", points: [], levels: [] }, { title: "zeros", machine: "", points: [1, 2, 3].map((id) => ({ id, value_ms: 0 })), levels: [] }]);
   const versions = trendOf({ entries: 60, changes: [[20, 1.05], [45, 1 / 1.08]] });
   versions.points.forEach((p, i) => (p.which = i < 45 ? "net-v1" : EVIL));
-  await writeTrends(joined, [{ ...versions, across: "model" }]);
+  await writeTrends(joined, [{ ...versions, across: "model", db: "ci/history.db" }, { ...known, db: "it's mine.db" }, { ...known, db: "-x.db" }]);
   browser = await launch();
 });
 after(() => browser?.close());
@@ -182,6 +182,16 @@ test("entries of a joined trend say which one they are", () =>
     assert.match(await o.text(".tooltip"), /entry 21, .*net-v1/s);
     assert.match(await o.text("#view .trend-pair"), /45 \(net-v1\) and 46 \(/);
     assert.deepEqual(await seriousFaults(o.page), []);
+  }));
+
+test("the command that compares names the database", () =>
+  using(joined, {}, async (o) => {
+    const said = [];
+    for (const t of [0, 1, 2]) {
+      await o.goto(`#trend?t=${t}`);
+      said.push(await command(o));
+    }
+    assert.deepEqual(said, ["sonde history diff 45 46 --db ci/history.db", "sonde history diff 45 46 --db 'it'\\''s mine.db'", "sonde history diff 45 46 --db ./-x.db"]);
   }));
 
 test("entries that are alike have no such column", () =>

@@ -157,6 +157,7 @@ export interface Trend {
   title: string;
   machine: string;
   across?: string; // what points differ in: "model", "host", "machine", "options", or several: "model, options"
+  db?: string; // the database it is from; the usual one where it is not said
   points: TrendPoint[];
   levels: { from: number; to: number; value_ms: number }[]; // of positions [from, to)
 }

@@ -136,7 +136,7 @@ class TrendCard {
     const which = own ? "The entries chosen" : b.change ? "the entries on both sides of the last change" : "the last two entries";
     append(this.pair, [
       h("p", null, `${why}${which}, ${named(a)} and ${named(b)}`, Number.isFinite(ratio) ? `: ${timeOf(a.value_ms)} and ${timeOf(b.value_ms)}, ${f.change(ratio)}.` : "."),
-      h("pre", null, h("code", { class: "trend-command" }, diffCommand(a, b))),
+      h("pre", null, h("code", { class: "trend-command" }, diffCommand(this.trend, a, b))),
       h("p", { class: "faint" }, "This compares their operators, with verdicts from all samples. Two single entries say less than two levels."),
     ]);
   }

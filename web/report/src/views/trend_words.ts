@@ -60,7 +60,12 @@ export function lastPair(t: Trend): [number, number] | null {
   const change = lastChange(t);
   return change > 0 ? [change - 1, change] : [points.length - 2, points.length - 1];
 }
-export const diffCommand = (a: TrendPoint, b: TrendPoint): string => `sonde history diff ${a.id} ${b.id}`;
+/** One word of a shell's command. A name that begins as options do is no option with a folder in front. */
+function shellWord(path: string): string {
+  const word = path.startsWith("-") ? `./${path}` : path;
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${f.plain(word).replaceAll("'", `'\\''`)}'`;
+}
+export const diffCommand = ({ db }: Trend, a: TrendPoint, b: TrendPoint): string => `sonde history diff ${a.id} ${b.id}${db ? ` --db ${shellWord(db)}` : ""}`;
 
 /** Median of the level that a position lies in; NaN: in none. */
 export function levelAt(t: Trend, i: number): number {
