@@ -207,7 +207,7 @@ static void find_range(panel *p)
             high = fmax(high, t->levels[i].value + spread / 2);
         }
     const double room = high > low ? 0.06 * (high - low) : high > 0 ? 0.05 * high : 1;
-    p->low = fmax(0, low - 2 * room); /* values of levels stand below */
+    p->low = fmax(0, low - 2 * room); /* values of levels may stand below */
     p->high = high + room;
 }
 
@@ -388,8 +388,33 @@ static void put_points(const panel *p)
             put_dot(p, i, fmin(fmax(wide, 1.2), 3));
 }
 
+/* The base line of the value of a level: as near to its line as the points in the columns of the
+ * text allow, above or below. Far outliers do not push it away: it has an edge in the colour of the
+ * paper. */
+static double label_y_of(const panel *p, const sn_trend_level *level, double x1, double x2)
+{
+    enum { ASCENT = 10, GAP = 5, FARTHEST = 34 };
+    const double line = y_of(p, level->value), bottom = p->top + PLOT;
+    double above = line, below = line; /* edges of what is there */
+    for (size_t i = level->from; i < level->to; i++) {
+        const double x = x_of(p, (double)i), value = p->t->points[i].value;
+        if (x < x1 || x > x2 || !is_shown(value) || value < p->low || value > p->high)
+            continue;
+        const double y = y_of(p, value);
+        if (y < line && line - y < FARTHEST)
+            above = fmin(above, y - 3);
+        else if (y > line && y - line < FARTHEST)
+            below = fmax(below, y + 3);
+    }
+    const bool room_above = above - GAP - ASCENT >= p->top,
+               room_below = below + GAP + ASCENT <= bottom;
+    const bool up = room_above && (!room_below || line - above <= below - line);
+    return up ? above - GAP : fmin(below + GAP + ASCENT, bottom - 2);
+}
+
 static void put_levels(const panel *p)
 {
+    enum { LABEL = 70 };
     for (size_t i = 0; i < p->t->n_levels; i++) {
         const sn_trend_level *level = &p->t->levels[i];
         if (level->from >= level->to || level->to > p->t->n_points || !is_shown(level->value))
@@ -397,9 +422,11 @@ static void put_levels(const panel *p)
         const double x1 = x_of(p, (double)level->from - 0.5), x2 = x_of(p, (double)level->to - 0.5);
         const bool last = level->to == p->t->n_points;
         put_line(p->w, "level", x1, y_of(p, level->value), x2, y_of(p, level->value));
-        if (last || x2 - x1 > 70) {
-            open_text(p->w, "ink mark", last ? "start" : "middle", last ? RIGHT + 8 : (x1 + x2) / 2,
-                      last ? y_of(p, level->value) + 4 : p->top + PLOT - 5);
+        if (last || x2 - x1 > LABEL) {
+            const double middle = (x1 + x2) / 2;
+            open_text(p->w, "ink mark", last ? "start" : "middle", last ? RIGHT + 8 : middle,
+                      last ? y_of(p, level->value) + 4
+                           : label_y_of(p, level, middle - LABEL / 2.0, middle + LABEL / 2.0));
             put_value(p, level->value, 1);
             sn_put(p->w, "</text>\n");
         }

@@ -267,6 +267,44 @@ TEST(points_that_differ_say_which_one_they_are)
     free(out.text);
 }
 
+/* The number behind `name` in the element that begins with `element`; *at moves behind it. */
+static double next_number(const char **at, const char *element, const char *name)
+{
+    const char *found = *at ? strstr(*at, element) : NULL;
+    *at = found ? found + 1 : NULL;
+    const char *value = found ? strstr(found, name) : NULL;
+    return value ? strtod(value + strlen(name), NULL) : NAN;
+}
+
+TEST(the_value_of_a_level_stands_beside_its_line)
+{
+    static const double values[3] = {5, 5.9, 5.4};
+    static sn_trend_level three[3];
+    for (size_t spread = 0; spread < 3; spread++) {
+        sn_trend t = plain(60, 20);
+        for (size_t i = 0; i < 60; i++) {
+            const double noise = 1 + 0.02 * (double)spread * ((double)test_randf() - 0.5);
+            points[i].value = points[i].low = points[i].high = values[i / 20] * noise;
+            points[i].change = i && i % 20 == 0;
+            points[i].ratio = 1.1;
+        }
+        points[10].value = points[30].value = points[31].value = 1e3; /* far above all */
+        for (size_t k = 0; k < 3; k++)
+            three[k] = (sn_trend_level){20 * k, 20 * k + 20, values[k]};
+        t.levels = three;
+        t.n_levels = 3;
+        CHECK_OK(draw(&t, 1));
+        const char *line = out.text, *mark = out.text;
+        for (size_t k = 0; k < 3; k++) {
+            const double y = next_number(&line, "<line class=\"level\"", " y1=\"");
+            const double label = next_number(&mark, "<text class=\"ink mark\"", " y=\"") - 4;
+            CHECK_MSG(fabs(y - label) < (k == 2 ? 1 : 40), "%zu, level %zu: line %g, value %g",
+                      spread, k, y, label);
+        }
+        free(out.text);
+    }
+}
+
 TEST(a_full_disk_is_reported)
 {
     const sn_trend t = plain(40, 25), *all = &t;
