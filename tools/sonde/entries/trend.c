@@ -223,14 +223,29 @@ static bool judge(const sonde_trends *t, size_t k, const sonde_trend *s, double 
     return true;
 }
 
-static int show(const sonde_trends *t, const history_options *o)
+/* A job that looks at nothing must not pass: somebody mistyped a name. */
+static int fail_empty(const history_options *o, const char *path)
+{
+    const bool op = o->op && *o->op;
+    char *shown = printable(op ? o->op : "");
+    const int code = fail("--fail-on-regression has nothing to look at: no entry of the history "
+                          "'%s' matches%s%s",
+                          path, op ? " and has operators of type " : "", shown);
+    free(shown);
+    return code;
+}
+
+static int show(const sonde_trends *t, const history_options *o, const char *path)
 {
     sonde_trend s = SONDE_INIT(sonde_trend);
     const char *json = o->table.json;
     const bool quiet = o->common.quiet || (json && strcmp(json, "-") == 0);
-    int failures = 0, code = EXIT_OK;
+    const bool empty = !sonde_trends_count(t);
+    int failures = empty && o->limit >= 0, code = EXIT_OK;
     sonde_error err;
-    if (!sonde_trends_count(t) && !quiet)
+    if (failures)
+        fail_empty(o, path);
+    else if (empty && !quiet)
         fprintf(stderr, "sonde: no such entry\n");
     for (size_t k = 0; !sonde_trends_get(t, k, &s, NULL); k++) {
         if (!quiet)
@@ -242,7 +257,7 @@ static int show(const sonde_trends *t, const history_options *o)
     for (size_t i = 0; i < o->table.outputs.n; i++) /* one that cannot be written costs no other */
         if (sonde_trends_save(t, o->table.outputs.items[i], &err))
             code = fail("%s", err.message);
-    return !code && failures ? EXIT_MISMATCH : code;
+    return code || !failures ? code : empty ? EXIT_ERROR : EXIT_MISMATCH;
 }
 
 static int check_outputs_of(const list *outputs)
@@ -272,7 +287,7 @@ int history_trend(history_options *o, sonde_history *h)
     how.op = o->op;
     if (sonde_history_trends(h, &o->filter, &how, &t, &err))
         return fail("%s", err.message);
-    code = show(t, o);
+    code = show(t, o, sonde_history_path(h));
     sonde_trends_release(t);
     return code;
 }
