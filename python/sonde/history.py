@@ -199,8 +199,11 @@ class Trend:
     title: str
     machine: str
     points: Sequence[Mapping[str, Any]] = field(repr=False)
-    """id, at_ms, ns, low_ns, high_ns, commit, note, version, new_model"""
+    """id, at_ms, ns, low_ns, high_ns, commit, note, version, new_model, model, which ("resnet-v2": what tells it from
+    other points of a joined series)"""
     levels: Sequence[Level]
+    across: str = ""
+    """What the points differ in: "model", "host", "machine", "options" or several of them; "": they are alike."""
 
     @property
     def changes(self) -> list[Level]:
@@ -386,8 +389,8 @@ class History:
             tuple(os.fsencode(path) for path in several),
         )
         return [
-            Trend(title, machine, points, [Level(**level) for level in levels])
-            for title, machine, points, levels in raw
+            Trend(title, machine, points, [Level(**level) for level in levels], differ)
+            for title, machine, points, levels, differ in raw
         ]
 
     # ---------------------------------------------------------------- removing

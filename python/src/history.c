@@ -486,19 +486,21 @@ static PyObject *trend_tuple(const sonde_trends *t, size_t k)
     PyObject *points = PyList_New(0), *levels = PyList_New(0);
     int done = points && levels && !sonde_trends_get(t, k, &s, NULL) ? 0 : -1;
     for (size_t i = 0; done == 0 && !sonde_trends_point(t, k, i, &p, NULL); i++)
-        done = append(points,
-                      Py_BuildValue("{s:L,s:L,s:d,s:d,s:d,s:N,s:N,s:N,s:O}", "id", (long long)p.id,
-                                    "at_ms", (long long)p.at_ms, "ns", p.ns, "low_ns", p.low_ns,
-                                    "high_ns", p.high_ns, "commit", sn_py_text(p.commit), "note",
-                                    sn_py_text(p.note), "version", sn_py_text(p.version),
-                                    "new_model", p.new_model ? Py_True : Py_False));
+        done = append(points, Py_BuildValue("{s:L,s:L,s:d,s:d,s:d,s:N,s:N,s:N,s:O,s:N,s:N}", "id",
+                                            (long long)p.id, "at_ms", (long long)p.at_ms, "ns",
+                                            p.ns, "low_ns", p.low_ns, "high_ns", p.high_ns,
+                                            "commit", sn_py_text(p.commit), "note",
+                                            sn_py_text(p.note), "version", sn_py_text(p.version),
+                                            "new_model", p.new_model ? Py_True : Py_False, "model",
+                                            sn_py_text(p.model), "which", sn_py_text(p.which)));
     for (size_t i = 0; done == 0 && !sonde_trends_level(t, k, i, &l, NULL); i++)
         done = append(levels, Py_BuildValue("{s:K,s:K,s:d,s:d,s:d,s:d,s:d}", "start",
                                             (unsigned long long)l.from, "stop",
                                             (unsigned long long)l.to, "ns", l.ns, "ratio", l.ratio,
                                             "low", l.low, "high", l.high, "p", l.p));
     if (done == 0)
-        return Py_BuildValue("(NNNN)", sn_py_text(s.title), sn_py_text(s.machine), points, levels);
+        return Py_BuildValue("(NNNNN)", sn_py_text(s.title), sn_py_text(s.machine), points, levels,
+                             sn_py_text(s.across));
     Py_XDECREF(points);
     Py_XDECREF(levels);
     return NULL;

@@ -12,6 +12,7 @@ typedef struct sn_trend_point {
     double value, low, high; /* median in ms and its 95 % interval; low = high = value: not known */
     int64_t at_unix_ms;      /* 0: not known */
     const char *commit, *note; /* "" or NULL where not known */
+    const char *which;         /* of those that differ: "resnet-v2"; "" or NULL: all are alike */
     bool change;               /* a change begins here */
     double ratio;              /* of the change: after / before */
 } sn_trend_point;
@@ -23,6 +24,8 @@ typedef struct sn_trend_level { /* between changes, of points [from, to) */
 
 struct sn_trend {                 /* typedef in export.h */
     const char *title, *machine;  /* "regnet_x_400mf, 1 thread", the processor */
+    const char *across;           /* what points differ in: "model"; "" or NULL: they are alike */
+    const char *db;               /* the history they are from; "" or NULL: the usual one */
     const sn_trend_point *points; /* the oldest first */
     size_t n_points;
     const sn_trend_level *levels; /* none: points alone are drawn */

@@ -39,6 +39,8 @@ static void put_point(sn_writer *w, const sn_trend_point *p)
         sn_put_key_text(w, &first, "commit", p->commit);
     if (p->note && *p->note)
         sn_put_key_text(w, &first, "note", p->note);
+    if (p->which && *p->which)
+        sn_put_key_text(w, &first, "which", p->which);
     if (p->change) {
         sn_put_key(w, &first, "change");
         sn_put(w, "true");
@@ -54,6 +56,10 @@ static void put_trend(sn_writer *w, const sn_trend *t)
     sn_put(w, "{");
     sn_put_key_text(w, &first, "title", t->title);
     sn_put_key_text(w, &first, "machine", t->machine);
+    if (t->across && *t->across)
+        sn_put_key_text(w, &first, "across", t->across);
+    if (t->db && *t->db)
+        sn_put_key_text(w, &first, "db", t->db);
     sn_put_key(w, &first, "points");
     sn_put(w, "[");
     for (size_t i = 0; i < t->n_points; i++) {

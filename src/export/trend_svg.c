@@ -19,7 +19,8 @@ enum {
     HEAD = 52,   /* title and machine */
     BAND = 34,   /* two rows of labels of changes */
     PLOT = 190,
-    FOOT = 46, /* dates */
+    FOOT = 46,    /* dates */
+    STRETCH = 22, /* below them, where points differ: which they are */
     PANEL = HEAD + BAND + PLOT + FOOT,
     LEGEND = 26,
     MOST_DOTS = 1200, /* entries that are drawn one by one */
@@ -43,13 +44,13 @@ static const char style[] =
 
 /* ------------------------------------------------------------------ words */
 /* XML 1.0 has no control characters and not the two last ones of a plane; bytes that are not UTF-8
- * become U+FFFD. At most LONGEST characters. */
-static void put_words(sn_writer *w, const char *s)
+ * become U+FFFD. */
+static void put_most_words(sn_writer *w, const char *s, size_t most)
 {
     size_t shown = 0;
     for (s = s ? s : ""; *s; shown++) {
         const unsigned char c = (unsigned char)*s;
-        if (shown == LONGEST) {
+        if (shown == most) {
             sn_put(w, "\xE2\x80\xA6");
             return;
         }
@@ -66,6 +67,11 @@ static void put_words(sn_writer *w, const char *s)
             s += sn_put_char(w, s);
         }
     }
+}
+
+static void put_words(sn_writer *w, const char *s)
+{
+    put_most_words(w, s, LONGEST);
 }
 
 static void put_date(sn_writer *w, int64_t unix_ms)
@@ -201,7 +207,7 @@ static void find_range(panel *p)
             high = fmax(high, t->levels[i].value + spread / 2);
         }
     const double room = high > low ? 0.06 * (high - low) : high > 0 ? 0.05 * high : 1;
-    p->low = fmax(0, low - 2 * room); /* values of levels stand below */
+    p->low = fmax(0, low - 2 * room); /* values of levels may stand below */
     p->high = high + room;
 }
 
@@ -251,6 +257,35 @@ static void put_places(const panel *p)
     }
 }
 
+static bool is_joined(const sn_trend *t)
+{
+    return t->across && *t->across && t->n_points;
+}
+
+static const char *which_of(const sn_trend *t, size_t i)
+{
+    return t->points[i].which ? t->points[i].which : "";
+}
+
+/* Neighbours that are the same one have a line with its name below. Too few to hold a word have
+ * none: hints name each point. */
+static void put_stretches(const panel *p)
+{
+    enum { CHAR = 7, LEAST = 4 }; /* pixels; characters */
+    const size_t n = p->t->n_points;
+    for (size_t from = 0, to; from < n; from = to) {
+        for (to = from + 1; to < n && strcmp(which_of(p->t, to), which_of(p->t, from)) == 0;)
+            to++;
+        const double x1 = x_of(p, (double)from - 0.5) + 4, x2 = x_of(p, (double)to - 0.5) - 4;
+        if (x2 - x1 < CHAR * LEAST)
+            continue;
+        put_line(p->w, "grid", x1, p->top + PLOT + 40, x2, p->top + PLOT + 40);
+        open_text(p->w, "ink", "middle", (x1 + x2) / 2, p->top + PLOT + 54);
+        put_most_words(p->w, which_of(p->t, from), (size_t)((x2 - x1) / CHAR));
+        sn_put(p->w, "</text>\n");
+    }
+}
+
 /* What a pointer over an entry reads. */
 static void put_hint(const panel *p, const sn_trend_point *point)
 {
@@ -265,6 +300,10 @@ static void put_hint(const panel *p, const sn_trend_point *point)
     }
     sn_put(p->w, ", entry ");
     sn_put_i64(p->w, point->id);
+    if (point->which && *point->which) {
+        sn_put(p->w, ", ");
+        put_words(p->w, point->which);
+    }
     if (point->commit && *point->commit) {
         sn_put(p->w, ", ");
         put_commit(p->w, point->commit);
@@ -349,8 +388,33 @@ static void put_points(const panel *p)
             put_dot(p, i, fmin(fmax(wide, 1.2), 3));
 }
 
+/* The base line of the value of a level: as near to its line as the points in the columns of the
+ * text allow, above or below. Far outliers do not push it away: it has an edge in the colour of the
+ * paper. */
+static double label_y_of(const panel *p, const sn_trend_level *level, double x1, double x2)
+{
+    enum { ASCENT = 10, GAP = 5, FARTHEST = 34 };
+    const double line = y_of(p, level->value), bottom = p->top + PLOT;
+    double above = line, below = line; /* edges of what is there */
+    for (size_t i = level->from; i < level->to; i++) {
+        const double x = x_of(p, (double)i), value = p->t->points[i].value;
+        if (x < x1 || x > x2 || !is_shown(value) || value < p->low || value > p->high)
+            continue;
+        const double y = y_of(p, value);
+        if (y < line && line - y < FARTHEST)
+            above = fmin(above, y - 3);
+        else if (y > line && y - line < FARTHEST)
+            below = fmax(below, y + 3);
+    }
+    const bool room_above = above - GAP - ASCENT >= p->top,
+               room_below = below + GAP + ASCENT <= bottom;
+    const bool up = room_above && (!room_below || line - above <= below - line);
+    return up ? above - GAP : fmin(below + GAP + ASCENT, bottom - 2);
+}
+
 static void put_levels(const panel *p)
 {
+    enum { LABEL = 70 };
     for (size_t i = 0; i < p->t->n_levels; i++) {
         const sn_trend_level *level = &p->t->levels[i];
         if (level->from >= level->to || level->to > p->t->n_points || !is_shown(level->value))
@@ -358,9 +422,11 @@ static void put_levels(const panel *p)
         const double x1 = x_of(p, (double)level->from - 0.5), x2 = x_of(p, (double)level->to - 0.5);
         const bool last = level->to == p->t->n_points;
         put_line(p->w, "level", x1, y_of(p, level->value), x2, y_of(p, level->value));
-        if (last || x2 - x1 > 70) {
-            open_text(p->w, "ink mark", last ? "start" : "middle", last ? RIGHT + 8 : (x1 + x2) / 2,
-                      last ? y_of(p, level->value) + 4 : p->top + PLOT - 5);
+        if (last || x2 - x1 > LABEL) {
+            const double middle = (x1 + x2) / 2;
+            open_text(p->w, "ink mark", last ? "start" : "middle", last ? RIGHT + 8 : middle,
+                      last ? y_of(p, level->value) + 4
+                           : label_y_of(p, level, middle - LABEL / 2.0, middle + LABEL / 2.0));
             put_value(p, level->value, 1);
             sn_put(p->w, "</text>\n");
         }
@@ -426,13 +492,22 @@ static void put_panel(sn_writer *w, const sn_trend *t, double top)
     put_levels(&p);
     put_changes(&p);
     put_places(&p);
+    if (is_joined(t))
+        put_stretches(&p);
+}
+
+static double height_of(const sn_trend *t)
+{
+    return PANEL + (is_joined(t) ? STRETCH : 0);
 }
 
 sonde_status sn_trend_write_svg(const sn_trend *const *trends, size_t n, sn_sink *sink,
                                 sonde_error *err)
 {
     sn_writer w;
-    const double height = (double)n * PANEL + LEGEND;
+    double height = LEGEND, top = 0;
+    for (size_t i = 0; i < n; i++)
+        height += height_of(trends[i]);
     sn_writer_init(&w, sink);
     sn_put(&w, "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"800\" height=\"");
     sn_put_fixed(&w, height, 0);
@@ -443,8 +518,10 @@ sonde_status sn_trend_write_svg(const sn_trend *const *trends, size_t n, sn_sink
     sn_put(&w, "</title>\n<style>");
     sn_put(&w, style);
     sn_put(&w, "</style>\n<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n");
-    for (size_t i = 0; i < n; i++)
-        put_panel(&w, trends[i], (double)i * PANEL);
+    for (size_t i = 0; i < n; i++) {
+        put_panel(&w, trends[i], top);
+        top += height_of(trends[i]);
+    }
     open_text(&w, "faint", "start", MARGIN, height - 10);
     sn_put(&w,
            "Points: medians with 95 % intervals. Lines: levels. \xE2\x96\xB2 slower, \xE2\x96\xBC "

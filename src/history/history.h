@@ -20,13 +20,16 @@ struct sonde_history {
     sn_sql sql; /* not to be moved */
     pthread_mutex_t lock;
     pid_t owner;
-    bool read_only;
+    bool read_only, said;  /* said: the caller named the file */
     sn_history_file *file; /* its place among those that are open */
 };
 
 /* Takes the lock. SONDE_INVALID_ARGUMENT in a forked child, and then the lock is not taken. */
 sonde_status sn_history_enter(sonde_history *h, sonde_error *err);
 void sn_history_leave(sonde_history *h);
+
+/* The path as the caller wrote it; "": the usual database. */
+const char *sn_history_said(const sonde_history *h);
 
 /* ---- files.c ---- */
 /* SONDE_INVALID_ARGUMENT: this process inherited it from one that had it open. */
@@ -65,6 +68,14 @@ void sn_history_options_differ(const char *a, const char *b, sn_allocator *alloc
                                size_t bytes);
 /* "1 thread, bf16, batch 8": all that is worth a word in a title. */
 void sn_history_options_title(const char *json, sn_allocator *alloc, char *text, size_t bytes);
+/* Adds the keys in which two objects differ, each once, up to SN_HISTORY_KEYS; they live in the
+ * arena, the list in its allocator. False: no memory. */
+enum { SN_HISTORY_KEYS = 12 };
+typedef SN_VEC(const char *) sn_history_keys;
+bool sn_history_options_keys(const char *a, const char *b, sn_arena *arena, sn_history_keys *keys);
+/* "1 thread, without batch": what an object says of such keys. False: no memory. */
+bool sn_history_options_words(const char *json, const sn_history_keys *keys, sn_allocator *alloc,
+                              char *text, size_t bytes);
 
 /* ---- samples.c ---- */
 enum { SN_HISTORY_SAMPLES = 1 << 16 }; /* kept of one entry */

@@ -200,6 +200,7 @@ sonde_status sonde_history_open(sonde_context *context, const char *path,
     h->context = c;
     h->owner = getpid();
     h->read_only = o.read_only != 0;
+    h->said = path && *path;
     sonde_status st =
         sn_history_place(path, !h->read_only, &c->alloc, &h->path, &h->path_bytes, err);
     if (st == SONDE_OK)
@@ -226,6 +227,12 @@ void sonde_history_close(sonde_history *history)
     if (history->owner == getpid()) /* in a forked child the connection is the parent's */
         sn_sql_close(&history->sql);
     free_history(history);
+}
+
+const char *sn_history_said(const sonde_history *h)
+{
+    static const char before[] = "./"; /* sn_history_place puts it there */
+    return !h->said ? "" : h->path[0] == '/' ? h->path : h->path + sizeof before - 1;
 }
 
 const char *sonde_history_path(const sonde_history *history)

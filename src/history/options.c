@@ -326,6 +326,19 @@ void sn_history_options_differ(const char *a, const char *b, sn_allocator *alloc
     sn_arena_free(&arena);
 }
 
+/* A key with its value, as people would say it. */
+static void append_words(char *text, size_t bytes, sn_json_text k, sn_json_text v)
+{
+    const int n = v.n < 100 ? (int)v.n : 100, key = k.n < 40 ? (int)k.n : 40;
+    append(text, bytes, "%s", *text ? ", " : "");
+    if (sn_json_is(k, "threads"))
+        append(text, bytes, "%.*s thread%s", n, v.data, sn_json_is(v, "1") ? "" : "s");
+    else if ((sn_json_is(k, "precision") && !sn_json_is(v, "file")) || sn_json_is(k, "inputs"))
+        append(text, bytes, "%.*s", n, v.data);
+    else
+        append(text, bytes, "%.*s %.*s", key, k.data, n, v.data);
+}
+
 void sn_history_options_title(const char *json, sn_allocator *alloc, char *text, size_t bytes)
 {
     sn_arena arena;
@@ -338,16 +351,61 @@ void sn_history_options_title(const char *json, sn_allocator *alloc, char *text,
         bool no_matter = false;
         if (!find(json, k.data, k.n, &arena, &v, &no_matter))
             continue;
-        const int n = v.n < 100 ? (int)v.n : 100, key = k.n < 40 ? (int)k.n : 40;
         if (sn_json_is(k, "precision") && sn_json_is(v, "file"))
             continue; /* the usual */
-        append(text, bytes, "%s", *text ? ", " : "");
-        if (sn_json_is(k, "threads"))
-            append(text, bytes, "%.*s thread%s", n, v.data, sn_json_is(v, "1") ? "" : "s");
-        else if (sn_json_is(k, "precision") || sn_json_is(k, "inputs"))
-            append(text, bytes, "%.*s", n, v.data);
-        else
-            append(text, bytes, "%.*s %.*s", key, k.data, n, v.data);
+        append_words(text, bytes, k, v);
     }
     sn_arena_free(&arena);
+}
+
+static bool is_among(const sn_history_keys *keys, sn_json_text key)
+{
+    for (size_t i = 0; i < keys->n; i++)
+        if (sn_json_is(key, keys->data[i]))
+            return true;
+    return false;
+}
+
+/* False: no memory. */
+static bool add_keys(const char *a, const char *b, sn_arena *arena, sn_history_keys *keys)
+{
+    sn_json j;
+    sn_json_text k;
+    bool no_memory = false;
+    sn_json_init(&j, a, strlen(a), arena);
+    for (sn_json_object(&j); !no_memory && keys->n < SN_HISTORY_KEYS && sn_json_member(&j, &k);
+         sn_json_skip(&j)) {
+        sn_json_text x = {"", 0}, y = {"", 0};
+        const bool in_a = find(a, k.data, k.n, arena, &x, &no_memory);
+        const bool in_b = find(b, k.data, k.n, arena, &y, &no_memory);
+        if ((in_a && in_b && x.n == y.n && memcmp(x.data, y.data, x.n) == 0) || is_among(keys, k))
+            continue;
+        const char *key = sn_arena_strndup(arena, k.data, k.n);
+        no_memory |= !key || !sn_vec_push(keys, arena->alloc, key);
+    }
+    return !no_memory && sn_json_status(&j, NULL) != SONDE_OUT_OF_MEMORY;
+}
+
+bool sn_history_options_keys(const char *a, const char *b, sn_arena *arena, sn_history_keys *keys)
+{
+    return add_keys(a, b, arena, keys) && add_keys(b, a, arena, keys);
+}
+
+bool sn_history_options_words(const char *json, const sn_history_keys *keys, sn_allocator *alloc,
+                              char *text, size_t bytes)
+{
+    sn_arena arena;
+    bool no_memory = false;
+    text[0] = 0;
+    sn_arena_init(&arena, alloc);
+    for (size_t i = 0; i < keys->n; i++) {
+        const sn_json_text k = {keys->data[i], strlen(keys->data[i])};
+        sn_json_text v;
+        if (find(json, k.data, k.n, &arena, &v, &no_memory))
+            append_words(text, bytes, k, v);
+        else
+            append(text, bytes, "%swithout %.40s", *text ? ", " : "", k.data);
+    }
+    sn_arena_free(&arena);
+    return !no_memory;
 }

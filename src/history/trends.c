@@ -9,22 +9,22 @@
 
 typedef struct gathering {
     sonde_history *history;
+    sonde_history_filter filter;
     sonde_trend_options options;
     sonde_trends *trends;
+    sn_map origins; /* by the number of the series in the database */
     sn_map by_key;
     sn_sql_statement find_op; /* with an operator only */
 } gathering;
 
 /* ------------------------------------------------------------------ which series */
 
-/* What entries of one series have in common. Parts have no line feed unless somebody put it there,
- * and then two series may become one. */
+/* What entries of one joined series have in common. Parts have no line feed unless somebody put it
+ * there, and then two series may become one. */
 static const char *key_of(const gathering *g, const sonde_history_entry *e)
 {
     const unsigned across = g->options.across;
     const bool models = across & SONDE_ACROSS_MODELS, machines = across & SONDE_ACROSS_MACHINES;
-    if (!across)
-        return sn_arena_printf(&g->trends->arena, "%llu", (unsigned long long)e->series);
     const bool hosts = machines || across & SONDE_ACROSS_HOSTS;
     const bool options = across & SONDE_ACROSS_OPTIONS;
     return sn_arena_printf(&g->trends->arena, "%s\n%s\n%s\n%s\n%s\n%s\n%s\n%d\n%s", e->kind,
@@ -34,39 +34,76 @@ static const char *key_of(const gathering *g, const sonde_history_entry *e)
                            options ? "" : e->options);
 }
 
+/* What all have in common that are joined: what was asked for. */
+static const char *asked_or(const char *pattern, const char *all, sn_arena *arena)
+{
+    return pattern && *pattern ? sn_arena_strdup(arena, pattern) : all;
+}
+
 static bool set_title(const gathering *g, sn_series *s, const sonde_history_entry *e)
 {
     char options[300] = "";
     sn_arena *arena = &g->trends->arena;
     const unsigned across = g->options.across;
     const bool own = strcmp(e->runtime, "sonde") == 0, machines = across & SONDE_ACROSS_MACHINES;
+    const char *model =
+        across & SONDE_ACROSS_MODELS ? asked_or(g->filter.model, "all models", arena) : e->model;
     if (!(across & SONDE_ACROSS_OPTIONS))
         sn_history_options_title(e->options, arena->alloc, options, sizeof options);
+    else if (g->filter.options)
+        snprintf(options, sizeof options, "%s", g->filter.options);
     const char *op = g->options.op && *g->options.op ? g->options.op : NULL;
     s->title = sn_arena_printf(
-        arena, "%s%s%s%s%s%s%s%s%s", across & SONDE_ACROSS_MODELS ? "all models" : e->model,
-        op ? ", " : "", op ? op : "", *options ? ", " : "", options,
-        strcmp(e->kind, "profile") ? ", " : "", strcmp(e->kind, "profile") ? e->kind : "",
-        own ? "" : ", ", own ? "" : e->runtime);
+        arena, "%s%s%s%s%s%s%s%s%s", model ? model : "", op ? ", " : "", op ? op : "",
+        *options ? ", " : "", options, strcmp(e->kind, "profile") ? ", " : "",
+        strcmp(e->kind, "profile") ? e->kind : "", own ? "" : ", ", own ? "" : e->runtime);
     const bool host = !machines && !(across & SONDE_ACROSS_HOSTS);
-    s->machine = machines ? "all machines"
+    s->machine = machines ? asked_or(g->filter.machine, "all machines", arena)
                           : sn_arena_printf(arena, "%s%s%s", host ? e->host : "",
                                             host && *e->host && *e->cpu ? ", " : "", e->cpu);
-    return s->title && s->machine;
+    return model && s->title && s->machine;
 }
 
+/* NULL: no memory, here and below. */
 static sn_series *series_of(gathering *g, const sonde_history_entry *e)
 {
     sonde_trends *t = g->trends;
-    const char *key = key_of(g, e);
-    sn_series *s = key ? sn_map_get(&g->by_key, key) : NULL;
+    const char *key = g->options.across ? key_of(g, e) : "";
+    sn_series *s = key && *key ? sn_map_get(&g->by_key, key) : NULL;
     if (s || !key)
         return s;
     s = SN_NEW(&t->arena, sn_series);
-    if (!s || !set_title(g, s, e) || !sn_map_put(&g->by_key, key, s, NULL) ||
+    if (!s || !set_title(g, s, e) || (*key && !sn_map_put(&g->by_key, key, s, NULL)) ||
         !sn_vec_push(&t->list, &t->context->alloc, s))
         return NULL;
     return s;
+}
+
+static sn_trend_origin *origin_of(gathering *g, const sonde_history_entry *e)
+{
+    sn_arena *arena = &g->trends->arena;
+    sn_trend_origin *o = sn_map_get_n(&g->origins, &e->series, sizeof e->series);
+    if (o)
+        return o;
+    o = SN_NEW(arena, sn_trend_origin);
+    sn_series *s = o ? series_of(g, e) : NULL;
+    if (!s)
+        return NULL;
+    *o = (sn_trend_origin){.number = e->series,
+                           .model = sn_arena_strdup(arena, e->model),
+                           .form = sn_arena_strdup(arena, e->model_form),
+                           .host = sn_arena_strdup(arena, e->host),
+                           .cpu = sn_arena_strdup(arena, e->cpu),
+                           .cpu_level = sn_arena_strdup(arena, e->cpu_level),
+                           .options = sn_arena_strdup(arena, e->options),
+                           .cores = e->cores,
+                           .series = s,
+                           .next = s->origins};
+    if (!o->model || !o->form || !o->host || !o->cpu || !o->cpu_level || !o->options ||
+        !sn_map_put_n(&g->origins, &o->number, sizeof o->number, o, NULL))
+        return NULL;
+    s->origins = o;
+    return o;
 }
 
 /* ------------------------------------------------------------------ points */
@@ -105,18 +142,20 @@ static sonde_status add_point(gathering *g, const sonde_history_entry *e, sonde_
     p.note = sn_arena_strdup(arena, e->note);
     p.version = sn_arena_strdup(arena, e->version);
     const char *hash = sn_arena_strdup(arena, e->model_hash);
-    sn_series *s = p.commit && p.note && p.version && hash ? series_of(g, e) : NULL;
-    if (!s || !sn_vec_push(&s->points, arena->alloc, p) ||
-        !sn_vec_push(&s->hashes, arena->alloc, hash))
+    const sn_trend_origin *o = p.commit && p.note && p.version && hash ? origin_of(g, e) : NULL;
+    if (!o)
         return sn_fail_memory(err, sizeof p);
-    return SONDE_OK;
+    p.model = o->model;
+    const sn_series_point point = {p, hash, o};
+    return sn_vec_push(&o->series->points, arena->alloc, point) ? SONDE_OK
+                                                                : sn_fail_memory(err, sizeof p);
 }
 
-static sonde_status gather(gathering *g, const sonde_history_filter *filter, sonde_error *err)
+static sonde_status gather(gathering *g, sonde_error *err)
 {
     sonde_history_cursor *c;
     sonde_history_entry e = {.struct_size = sizeof e};
-    SN_TRY(sonde_history_list(g->history, filter, &c, err));
+    SN_TRY(sonde_history_list(g->history, &g->filter, &c, err));
     sonde_status st;
     while ((st = sonde_history_next(c, &e, err)) == SONDE_OK)
         if ((st = add_point(g, &e, err)) != SONDE_OK)
@@ -130,16 +169,21 @@ static void turn_round(sn_series *s)
 {
     for (size_t i = 0, k = s->points.n; i + 1 < k; i++) {
         k--;
-        const sonde_trend_point p = s->points.data[i];
-        const char *hash = s->hashes.data[i];
+        const sn_series_point p = s->points.data[i];
         s->points.data[i] = s->points.data[k];
         s->points.data[k] = p;
-        s->hashes.data[i] = s->hashes.data[k];
-        s->hashes.data[k] = hash;
     }
-    for (size_t i = 1; i < s->points.n; i++)
-        s->points.data[i].new_model = *s->hashes.data[i] && *s->hashes.data[i - 1] &&
-                                      strcmp(s->hashes.data[i], s->hashes.data[i - 1]) != 0;
+}
+
+/* What a point says of others. */
+static void relate(sn_series *s)
+{
+    for (size_t i = 0; i < s->points.n; i++) {
+        sn_series_point *p = &s->points.data[i];
+        const char *before = i ? p[-1].hash : "";
+        p->shown.which = p->origin->which;
+        p->shown.new_model = *p->hash && *before && strcmp(p->hash, before) != 0;
+    }
 }
 
 /* ------------------------------------------------------------------ levels */
@@ -180,7 +224,7 @@ static sonde_status find_levels(sn_series *s, const sonde_change_options *how, d
     const size_t n = s->points.n;
     size_t found = 0;
     for (size_t i = 0; i < n; i++)
-        values[i] = s->points.data[i].ns;
+        values[i] = s->points.data[i].shown.ns;
     SN_TRY(sonde_changes_find(values, n, how, changes, room, &found, err));
     found = found < room ? found : room;
     for (size_t k = 0; k <= found; k++)
@@ -210,12 +254,14 @@ static sonde_status find_changes(sn_series *s, const sonde_trend_options *o, sn_
 
 /* ------------------------------------------------------------------ all of it */
 
-static sonde_status find_all(gathering *g, const sonde_history_filter *filter, sonde_error *err)
+static sonde_status find_all(gathering *g, sonde_error *err)
 {
     sonde_trends *t = g->trends;
-    SN_TRY(gather(g, filter, err));
+    SN_TRY(gather(g, err));
     for (size_t i = 0; i < t->list.n; i++) {
         turn_round(t->list.data[i]);
+        SN_TRY(sn_trend_origins_name(t->list.data[i], &t->arena, err));
+        relate(t->list.data[i]);
         SN_TRY(find_changes(t->list.data[i], &g->options, &t->context->alloc, err));
     }
     return SONDE_OK;
@@ -243,16 +289,20 @@ sonde_status sonde_history_trends(sonde_history *history, const sonde_history_fi
     gathering g = {.history = history};
     sn_allocator *alloc = &history->context->alloc;
     SN_OPTIONS(g.options, options, err);
+    SN_TRY(sn_filter_take(filter, &g.filter, err));
     g.trends = sn_alloc_zero(alloc, sizeof *g.trends);
     if (!g.trends)
         return sn_fail_memory(err, sizeof *g.trends);
     g.trends->context = sn_api_context_ref(history->context);
     sn_arena_init(&g.trends->arena, alloc);
+    g.trends->db = sn_arena_strdup(&g.trends->arena, sn_history_said(history));
+    sn_map_init(&g.origins, alloc);
     sn_map_init(&g.by_key, alloc);
-    sonde_status st = prepare(&g, err);
+    sonde_status st = g.trends->db ? prepare(&g, err) : sn_fail_memory(err, 0);
     if (st == SONDE_OK)
-        st = find_all(&g, filter, err);
+        st = find_all(&g, err);
     sn_sql_end(&g.find_op);
+    sn_map_free(&g.origins);
     sn_map_free(&g.by_key);
     if (st)
         sonde_trends_release(g.trends);
@@ -268,7 +318,6 @@ void sonde_trends_release(sonde_trends *trends)
     sonde_context *c = trends->context;
     for (size_t i = 0; i < trends->list.n; i++) {
         sn_vec_free(&trends->list.data[i]->points, &c->alloc);
-        sn_vec_free(&trends->list.data[i]->hashes, &c->alloc);
         sn_vec_free(&trends->list.data[i]->levels, &c->alloc);
     }
     sn_vec_free(&trends->list, &c->alloc);

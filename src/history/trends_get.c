@@ -28,7 +28,8 @@ sonde_status sonde_trends_get(const sonde_trends *trends, size_t index, sonde_tr
                              .machine = s->machine,
                              .points = s->points.n,
                              .levels = s->levels.n,
-                             .changes = s->levels.n - 1};
+                             .changes = s->levels.n - 1,
+                             .across = s->across};
     return sn_api_copy_out(trend, &own, sizeof own, err);
 }
 
@@ -39,7 +40,7 @@ sonde_status sonde_trends_point(const sonde_trends *trends, size_t trend, size_t
     const sn_series *s = series_at(trends, trend);
     if (!s || index >= s->points.n)
         return SONDE_NOT_FOUND;
-    return sn_api_copy_out(point, &s->points.data[index], sizeof *point, err);
+    return sn_api_copy_out(point, &s->points.data[index].shown, sizeof *point, err);
 }
 
 sonde_status sonde_trends_level(const sonde_trends *trends, size_t trend, size_t index,
@@ -60,16 +61,17 @@ static double ms(double ns)
 }
 
 /* In the arena of a copy that lives as long as the writing. */
-static sonde_status shown_of(const sn_series *s, sn_arena *arena, const sn_trend **out,
-                             sonde_error *err)
+static sonde_status shown_of(const sonde_trends *all, size_t index, sn_arena *arena,
+                             const sn_trend **out, sonde_error *err)
 {
+    const sn_series *s = all->list.data[index];
     sn_trend *t = SN_NEW(arena, sn_trend);
     sn_trend_point *points = SN_NEW_N(arena, sn_trend_point, s->points.n + 1);
     sn_trend_level *levels = SN_NEW_N(arena, sn_trend_level, s->levels.n + 1);
     if (!t || !points || !levels)
         return sn_fail_memory(err, 0);
     for (size_t i = 0; i < s->points.n; i++) {
-        const sonde_trend_point *p = &s->points.data[i];
+        const sonde_trend_point *p = &s->points.data[i].shown;
         points[i] = (sn_trend_point){.id = p->id,
                                      .value = ms(p->ns),
                                      .low = ms(p->low_ns),
@@ -77,6 +79,7 @@ static sonde_status shown_of(const sn_series *s, sn_arena *arena, const sn_trend
                                      .at_unix_ms = p->at_ms,
                                      .commit = p->commit,
                                      .note = p->note,
+                                     .which = p->which,
                                      .ratio = 1};
     }
     for (size_t i = 0; i < s->levels.n; i++) {
@@ -87,6 +90,8 @@ static sonde_status shown_of(const sn_series *s, sn_arena *arena, const sn_trend
     }
     *t = (sn_trend){.title = s->title,
                     .machine = s->machine,
+                    .across = s->across,
+                    .db = all->db,
                     .points = points,
                     .n_points = s->points.n,
                     .levels = levels,
@@ -146,7 +151,7 @@ sonde_status sonde_trends_save(const sonde_trends *trends, const char *path, son
     if (!shown)
         st = sn_fail_memory(err, 0);
     for (size_t i = 0; i < trends->list.n && st == SONDE_OK; i++)
-        st = shown_of(trends->list.data[i], &arena, &shown[i], err);
+        st = shown_of(trends, i, &arena, &shown[i], err);
     if (st == SONDE_OK)
         st = write_to(shown, trends->list.n, path, page, &trends->context->alloc, err);
     sn_arena_free(&arena);

@@ -46,7 +46,12 @@ sonde history trend zoo:tiny_mlp --db h.db | clean
 sonde history trend --db h.db -q --fail-on-regression -o t.svg -o t.html --json t.json
 head -c 5 t.svg && echo
 grep -o '"title": "[^"]*"\|"failed": [a-z]*' t.json
-sonde history trend --db h.db --op Gemm --across options --json - | grep -o '"title": "[^"]*"'
+sonde history trend --db h.db --op Gemm --across options --json - | grep -o '"title": "[^"]*"\|"across": "[^"]*"\|"which": "[^"]*"'
+sonde history trend 'zoo:*' --db h.db --across options | clean
+try sonde history trend 'zoo:tiny_mpl' --db h.db -q --fail-on-regression --json none.json
+grep -o '"failed": [a-z]*' none.json
+try sonde history trend --db h.db --op Gemn --fail-on-regression=5
+try sonde history trend 'zoo:tiny_mpl' --db h.db
 echo "--- bench"
 sonde bench zoo:tiny_mlp -t 1 -n 20 --rounds 1 --no-program -q --save=h.db --commit eeee555
 sonde history --db h.db --kind bench | clean
@@ -83,3 +88,6 @@ try sonde history --op Conv --db h.db
 try sonde history show @0 --fail-on-regression --db h.db
 try sonde history diff --by colour --db h.db
 try sonde history trend --fail-on-regression=some --db h.db
+for verb in list trend 'show @0' diff 'rm @0' 'prune --keep 1' 'export @0 -o x.json'; do
+    try sonde history $verb --db h.db --kind benhc
+done

@@ -241,6 +241,70 @@ TEST(many_entries_are_drawn_in_columns_and_trends_below_each_other)
     free(out.text);
 }
 
+TEST(points_that_differ_say_which_one_they_are)
+{
+    sn_trend t = plain(40, 25);
+    CHECK_OK(draw(&t, 1));
+    const double height = strtod(strstr(out.text, "height=\"") + 8, NULL);
+    free(out.text);
+    for (size_t i = 0; i < 40; i++)
+        points[i].which = i < 25 ? "net-v1" : i == 30 ? "a <one>" : "net-v2";
+    t.across = "model";
+    CHECK_OK(draw(&t, 2));
+    CHECK(!fault_of(out.text));
+    CHECK_EQ(count(">net-v1</text>"), 2);
+    CHECK_EQ(count(">net-v2</text>"), 4); /* on both sides of the one between */
+    CHECK_EQ(count(">a &lt;one&gt;</text>"), 0);
+    CHECK_EQ(count(", entry 31, a &lt;one&gt;, "), 2);
+    CHECK_EQ(count(", entry 25, net-v1, "), 2);
+    CHECK(strtod(strstr(out.text, "height=\"") + 8, NULL) > 2 * (height - 30));
+    free(out.text);
+    for (size_t i = 0; i < 40; i++) /* each another one: hints alone */
+        points[i].which = i % 2 ? "a" : "b";
+    CHECK_OK(draw(&t, 1));
+    CHECK_EQ(count(">a</text>") + count(">b</text>"), 0);
+    CHECK_EQ(count(", entry 1, b, "), 1);
+    free(out.text);
+}
+
+/* The number behind `name` in the element that begins with `element`; *at moves behind it. */
+static double next_number(const char **at, const char *element, const char *name)
+{
+    const char *found = *at ? strstr(*at, element) : NULL;
+    *at = found ? found + 1 : NULL;
+    const char *value = found ? strstr(found, name) : NULL;
+    return value ? strtod(value + strlen(name), NULL) : NAN;
+}
+
+TEST(the_value_of_a_level_stands_beside_its_line)
+{
+    static const double values[3] = {5, 5.9, 5.4};
+    static sn_trend_level three[3];
+    for (size_t spread = 0; spread < 3; spread++) {
+        sn_trend t = plain(60, 20);
+        for (size_t i = 0; i < 60; i++) {
+            const double noise = 1 + 0.02 * (double)spread * ((double)test_randf() - 0.5);
+            points[i].value = points[i].low = points[i].high = values[i / 20] * noise;
+            points[i].change = i && i % 20 == 0;
+            points[i].ratio = 1.1;
+        }
+        points[10].value = points[30].value = points[31].value = 1e3; /* far above all */
+        for (size_t k = 0; k < 3; k++)
+            three[k] = (sn_trend_level){20 * k, 20 * k + 20, values[k]};
+        t.levels = three;
+        t.n_levels = 3;
+        CHECK_OK(draw(&t, 1));
+        const char *line = out.text, *mark = out.text;
+        for (size_t k = 0; k < 3; k++) {
+            const double y = next_number(&line, "<line class=\"level\"", " y1=\"");
+            const double label = next_number(&mark, "<text class=\"ink mark\"", " y=\"") - 4;
+            CHECK_MSG(fabs(y - label) < (k == 2 ? 1 : 40), "%zu, level %zu: line %g, value %g",
+                      spread, k, y, label);
+        }
+        free(out.text);
+    }
+}
+
 TEST(a_full_disk_is_reported)
 {
     const sn_trend t = plain(40, 25), *all = &t;
@@ -269,12 +333,15 @@ static void data_of(const sn_trend *t, json *tree)
 TEST(the_data_of_the_page_have_every_entry)
 {
     json tree;
-    const sn_trend t = plain(40, 25);
+    sn_trend t = plain(40, 25);
     points[3].low = points[3].high = points[3].value;
     points[4].value = NAN;
     points[4].commit = points[4].note = NULL;
     points[4].at_unix_ms = 0;
     points[5].note = "</script>\xff\"\n";
+    points[6].which = "net-v2";
+    t.across = "model";
+    t.db = "a folder/it's.db";
     data_of(&t, &tree);
     const json *trends = json_get(&tree, "trends");
     CHECK_EQ(trends->n, 1);
@@ -291,6 +358,10 @@ TEST(the_data_of_the_page_have_every_entry)
     CHECK_EQ(json_get(&list->children[4], "value_ms")->kind, JSON_NULL);
     CHECK(!json_get(&list->children[4], "commit") && !json_get(&list->children[4], "at_unix_ms"));
     CHECK_STR(json_get(&list->children[5], "note")->text, "</script>\xEF\xBF\xBD\"\n");
+    CHECK_STR(json_get(&list->children[6], "which")->text, "net-v2");
+    CHECK_STR(json_get(one, "across")->text, "model");
+    CHECK_STR(json_get(one, "db")->text, "a folder/it's.db");
+    CHECK(!json_get(&list->children[5], "which"));
     const json *level = &json_get(one, "levels")->children[1];
     CHECK(json_get(level, "from")->number == 25 && json_get(level, "to")->number == 40);
     CHECK(json_get(level, "value_ms")->number == 12.6);

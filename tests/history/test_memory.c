@@ -25,7 +25,7 @@ static sonde_status use(sonde_context *c, const char *path, const sonde_profile 
     what.options = "{\"b\":[1,2],\"a\":{\"c\":\"d\"}}";
     f.model = "tiny*";
     f.options = "b=[1,2]";
-    o.across = SONDE_ACROSS_OPTIONS;
+    o.across = SONDE_ACROSS_OPTIONS | SONDE_ACROSS_MODELS;
     o.op = "Gemm";
     sonde_status st = sonde_history_open(c, path, NULL, &h, err);
     if (!st)
@@ -64,8 +64,13 @@ TEST(every_failing_allocation_is_a_status)
     sonde_profile *profile = NULL;
     const char *path = in_dir("memory.db");
     make_profile(8, &model, &profile);
-    sonde_history_close(open_at(path, &err));
-    size_t added = 0;
+    sonde_history *first = open_at(path, &err);
+    sonde_history_new other = SONDE_INIT(sonde_history_new); /* a trend of different ones */
+    other.profile = profile;
+    other.options = "{\"b\":[1,2],\"e\":[5]}";
+    CHECK_OK(sonde_history_add(first, &other, NULL, &err));
+    sonde_history_close(first);
+    size_t added = 1;
     for (long k = 0;; k++) {
         counting count = {.left = -1};
         sonde_context_options o = SONDE_INIT(sonde_context_options);
@@ -92,7 +97,7 @@ TEST(every_failing_allocation_is_a_status)
         if (!failed)
             break;
     }
-    CHECK(added > 1);
+    CHECK(added > 2);
     sonde_profile_release(profile);
     sonde_model_release(model);
 }

@@ -99,6 +99,108 @@ TEST(series_can_be_joined_across_what_they_differ_in)
     sonde_history_close(h);
 }
 
+/* Points at odd places are another one. */
+static void expect_which(unsigned across, const char *word, const char *even, const char *odd,
+                         const sonde_history_new news[2])
+{
+    sonde_error err;
+    sonde_history *h = open_at(in_dir("which.db"), &err);
+    sonde_trend_options o = SONDE_INIT(sonde_trend_options);
+    sonde_trends *t = NULL;
+    sonde_trend s = SONDE_INIT(sonde_trend);
+    sonde_trend_point p = SONDE_INIT(sonde_trend_point);
+    CHECK_MSG(h, "%s", err.message);
+    for (int i = 0; i < 6; i++) {
+        sonde_history_new what = news[i % 2];
+        const double ns = 1000;
+        what.struct_size = sizeof what;
+        what.samples_ns = &ns;
+        what.sample_count = 1;
+        what.at_ms = 1000 + i;
+        CHECK_MSG(sonde_history_add(h, &what, NULL, &err) == SONDE_OK, "%s", err.message);
+    }
+    o.across = across;
+    CHECK_OK(sonde_history_trends(h, NULL, &o, &t, &err));
+    CHECK_EQ(sonde_trends_count(t), 1);
+    CHECK_OK(sonde_trends_get(t, 0, &s, &err));
+    CHECK_STR(s.across, word);
+    for (size_t i = 0; i < 6; i++) {
+        CHECK_OK(sonde_trends_point(t, 0, i, &p, &err));
+        CHECK_STR(p.which, i % 2 ? odd : even);
+        CHECK_STR(p.model, news[i % 2].model);
+    }
+    CHECK_OK(sonde_trends_save(t, in_dir("which.svg"), &err));
+    sonde_trends_release(t);
+    CHECK_OK(sonde_history_trends(h, NULL, NULL, &t, &err)); /* alike: nothing to tell apart */
+    for (size_t k = 0; sonde_trends_get(t, k, &s, &err) == SONDE_OK; k++) {
+        CHECK_STR(s.across, "");
+        CHECK_OK(sonde_trends_point(t, k, 0, &p, &err));
+        CHECK_STR(p.which, "");
+    }
+    sonde_trends_release(t);
+    sonde_history_close(h);
+    remove(in_dir("which.db"));
+}
+
+TEST(points_of_joined_series_say_which_one_they_are)
+{
+    NEED_SQLITE();
+    static const char form_a[] = "0123456789abcdef0123456789abcdef",
+                      form_b[] = "fedcba9876543210fedcba9876543210";
+    expect_which(SONDE_ACROSS_MODELS, "model", "net-v1", "net-v2",
+                 (sonde_history_new[2]){{.model = "net-v1"}, {.model = "net-v2"}});
+    expect_which(SONDE_ACROSS_MODELS, "model", "form 01234567", "form fedcba98",
+                 (sonde_history_new[2]){{.model = "net", .model_form = form_a},
+                                        {.model = "net", .model_form = form_b}});
+    expect_which(
+        SONDE_ACROSS_HOSTS, "host", "one", "two",
+        (sonde_history_new[2]){{.model = "net", .host = "one"}, {.model = "net", .host = "two"}});
+    expect_which(SONDE_ACROSS_OPTIONS, "options", "1 thread, without batch", "2 threads, batch 8",
+                 (sonde_history_new[2]){
+                     {.model = "net", .options = "{\"threads\":1,\"fast\":true}"},
+                     {.model = "net", .options = "{\"threads\":2,\"batch\":8,\"fast\":true}"}});
+    expect_which(SONDE_ACROSS_OPTIONS, "options", "precision file", "bf16",
+                 (sonde_history_new[2]){{.model = "net", .options = "{\"precision\":\"file\"}"},
+                                        {.model = "net", .options = "{\"precision\":\"bf16\"}"}});
+    expect_which(
+        SONDE_ACROSS_MODELS | SONDE_ACROSS_MACHINES | SONDE_ACROSS_OPTIONS, "model, host, options",
+        "a, one, 1 thread", "b, two, 2 threads",
+        (sonde_history_new[2]){{.model = "a", .host = "one", .options = "{\"threads\":1}"},
+                               {.model = "b", .host = "two", .options = "{\"threads\":2}"}});
+    expect_which(SONDE_ACROSS_MODELS, "", "", "", /* joined, and yet all alike */
+                 (sonde_history_new[2]){{.model = "net"}, {.model = "net"}});
+}
+
+TEST(the_title_of_a_joined_series_has_the_pattern)
+{
+    NEED_SQLITE();
+    sonde_error err;
+    sonde_history *h = open_at(in_dir("title.db"), &err);
+    sonde_trend_options o = SONDE_INIT(sonde_trend_options);
+    sonde_history_filter f = SONDE_INIT(sonde_history_filter);
+    sonde_trends *t = NULL;
+    sonde_trend s = SONDE_INIT(sonde_trend);
+    CHECK_MSG(h, "%s", err.message);
+    add_series(h, "net-v1", "{\"threads\":1}", 1e6, 100, 1000);
+    add_series(h, "net-v2", "{\"threads\":1}", 1e6, 100, 2000);
+    o.across = SONDE_ACROSS_MODELS | SONDE_ACROSS_MACHINES;
+    CHECK_OK(sonde_history_trends(h, &f, &o, &t, &err));
+    CHECK_OK(sonde_trends_get(t, 0, &s, &err));
+    CHECK_STR(s.title, "all models, 1 thread, bench");
+    CHECK_STR(s.machine, "all machines");
+    sonde_trends_release(t);
+    f.model = "net*";
+    f.machine = "he*";
+    f.options = "threads=1";
+    o.across |= SONDE_ACROSS_OPTIONS;
+    CHECK_OK(sonde_history_trends(h, &f, &o, &t, &err));
+    CHECK_OK(sonde_trends_get(t, 0, &s, &err));
+    CHECK_STR(s.title, "net*, threads=1, bench");
+    CHECK_STR(s.machine, "he*");
+    sonde_trends_release(t);
+    sonde_history_close(h);
+}
+
 TEST(operators_have_trends_and_another_model_is_marked)
 {
     NEED_SQLITE();

@@ -208,6 +208,16 @@ def test_a_regression_fails_the_job(tmp_path):
     assert until.returncode == 0
 
 
+def test_kinds_of_other_programs_can_be_listed(tmp_path):
+    assert profile(tmp_path, "--save=h.db", "-q").returncode == 0
+    assert sonde(tmp_path, "history", "--db", "h.db", "--kind", "own").returncode == 2
+    db = sqlite3.connect(tmp_path / "h.db")
+    db.execute("UPDATE series SET kind = 'own'")
+    db.commit()
+    db.close()
+    assert len(entries(tmp_path, "h.db", "--kind", "own")) == 1 and entries(tmp_path, "h.db", "--kind", "bench") == []
+
+
 @pytest.mark.skipif(os.environ.get("SONDE_FULL") != "1", reason="only with SONDE_FULL=1")
 def test_a_hundred_thousand_entries(tmp_path):
     assert profile(tmp_path, "--save=h.db", "-q").returncode == 0

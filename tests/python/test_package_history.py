@@ -2,6 +2,7 @@
 """sonde.history: what is added is found again, with its figures; filters, references, comparisons and trends."""
 
 import datetime
+import gzip
 import json
 import multiprocessing
 import os
@@ -168,6 +169,31 @@ def test_trends_find_the_step_that_was_put_in(db, tmp_path):
     for wrong in ({"across": "colours"}, {"file": "t.png"}, {"shortest": 1}):
         with pytest.raises(sonde.InvalidArgument):
             db.trends(**wrong)
+
+
+def test_points_of_joined_series_say_which_one_they_are(db):
+    for i in range(12):
+        db.add([1e6, 1e6], model=f"net-v{1 + i // 6}", time=1e9 + i, options={"threads": 1})
+    (joined,) = db.trends("net*", across="models")
+    assert joined.across == "model" and joined.title == "net*, 1 thread, bench"
+    assert [p["which"] for p in joined.points] == ["net-v1"] * 6 + ["net-v2"] * 6
+    assert [p["model"] for p in joined.points] == [p["which"] for p in joined.points]
+    for trend in db.trends():
+        assert trend.across == "" and {p["which"] for p in trend.points} == {""}
+
+
+def test_pages_of_trends_name_the_database_that_was_opened(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SONDE_HISTORY", str(tmp_path / "usual.db"))
+
+    def named(path):
+        with history.open(path) as db:
+            db.add([1e6, 1e6], model="m")
+            db.trends(file="t.page.gz")
+        header, _, _ = gzip.decompress((tmp_path / "t.page.gz").read_bytes()).partition(b"\n")
+        return json.loads(header)["trends"][0].get("db")
+
+    assert [named(path) for path in ("a b.db", "./c.db", tmp_path / "d.db", None)] == ["a b.db", "./c.db", str(tmp_path / "d.db"), None]
 
 
 def test_changes_of_plain_numbers():

@@ -10,7 +10,7 @@ import { launch, open, PHONE } from "./page.mjs";
 import { folder } from "./profiles.mjs";
 import { trendOf, writeSynthetic, writeTrends } from "./synthetic.mjs";
 
-const [alone, beside, hostile, several, odd] = ["alone", "beside", "hostile", "several", "odd"].map((name) => join(folder(), `trend-${name}.html`));
+const [alone, beside, hostile, several, odd, joined] = ["alone", "beside", "hostile", "several", "odd", "joined"].map((name) => join(folder(), `trend-${name}.html`));
 const known = trendOf({ entries: 60, changes: [[20, 1.05], [45, 1 / 1.08]] });
 const EVIL = `</script><img src=x onerror=alert(1)>"'\u202e\u0007`;
 let browser;
@@ -27,6 +27,9 @@ before(async () => {
   Object.assign(strange.points[5], { value_ms: 1e9, low_ms: 0, high_ms: 2e9 });
   strange.levels = [{ from: 0, to: 99, value_ms: null }, { from: 5, to: 2, value_ms: 12 }];
   await writeTrends(odd, [strange, { title: "", machine: "", points: [], levels: [] }, { title: "zeros", machine: "", points: [1, 2, 3].map((id) => ({ id, value_ms: 0 })), levels: [] }]);
+  const versions = trendOf({ entries: 60, changes: [[20, 1.05], [45, 1 / 1.08]] });
+  versions.points.forEach((p, i) => (p.which = i < 45 ? "net-v1" : EVIL));
+  await writeTrends(joined, [{ ...versions, across: "model", db: "ci/history.db" }, { ...known, db: "it's mine.db" }, { ...known, db: "-x.db" }]);
   browser = await launch();
 });
 after(() => browser?.close());
@@ -166,6 +169,33 @@ test("texts are texts", () =>
     assert.match(await o.text(), /<img src=x/);
     assert.doesNotMatch(await o.text("#view h2, h1"), /[\u202e\u0007]/);
   }));
+
+test("entries of a joined trend say which one they are", () =>
+  using(joined, {}, async (o) => {
+    const rows = await tableRows(o.page, "entries");
+    assert.equal(rows[59]["Model"], "net-v1");
+    assert.match(rows[0]["Model"], /<img src=x/);
+    assert.equal(await o.page.$("#view img"), null);
+    const { x, y } = await placeOf(o, 20);
+    await o.page.mouse.move(x, y);
+    await o.page.waitForSelector(".tooltip:not([hidden])");
+    assert.match(await o.text(".tooltip"), /entry 21, .*net-v1/s);
+    assert.match(await o.text("#view .trend-pair"), /45 \(net-v1\) and 46 \(/);
+    assert.deepEqual(await seriousFaults(o.page), []);
+  }));
+
+test("the command that compares names the database", () =>
+  using(joined, {}, async (o) => {
+    const said = [];
+    for (const t of [0, 1, 2]) {
+      await o.goto(`#trend?t=${t}`);
+      said.push(await command(o));
+    }
+    assert.deepEqual(said, ["sonde history diff 45 46 --db ci/history.db", "sonde history diff 45 46 --db 'it'\\''s mine.db'", "sonde history diff 45 46 --db ./-x.db"]);
+  }));
+
+test("entries that are alike have no such column", () =>
+  using(alone, {}, async (o) => assert.ok(!("Model" in (await tableRows(o.page, "entries"))[0]))));
 
 test("pictures can be saved", () =>
   using(alone, {}, async (o) => {

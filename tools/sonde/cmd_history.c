@@ -111,6 +111,28 @@ static int open_history(const history_options *o, sonde_context *c, bool writes,
     return st ? fail("%s", err.message) : EXIT_OK;
 }
 
+/* What the program adds is of two kinds; programs that use the library may have their own. */
+static int check_kind(const history_options *o, sonde_history *h)
+{
+    sonde_history_filter f = SONDE_INIT(sonde_history_filter);
+    sonde_history_entry e = SONDE_INIT(sonde_history_entry);
+    sonde_history_cursor *c = NULL;
+    sonde_error err;
+    if (!o->kind || strcmp(o->kind, "profile") == 0 || strcmp(o->kind, "bench") == 0)
+        return -1;
+    f.kind = o->kind;
+    f.limit = 1;
+    sonde_status st = *o->kind ? sonde_history_list(h, &f, &c, &err) : SONDE_NOT_FOUND;
+    if (!st)
+        st = sonde_history_next(c, &e, &err);
+    sonde_history_cursor_release(c);
+    return !st                     ? -1
+           : st != SONDE_NOT_FOUND ? fail("%s", err.message)
+                                   : fail_usage("--kind is 'profile', 'bench' or another kind that "
+                                                "entries of the history have, not '%s'",
+                                                o->kind);
+}
+
 static int run(history_options *o, size_t which, sonde_history *h)
 {
     const list *rest = &o->common.rest;
@@ -144,6 +166,8 @@ static int open_and_run(history_options *o, size_t which)
     sonde_context *c = reading_context(0);
     int code = c ? open_history(o, c, sub_verbs[which].writes, &h) : EXIT_ERROR;
     if (!code)
+        code = check_kind(o, h);
+    if (code < 0)
         code = run(o, which, h);
     sonde_history_close(h);
     sonde_context_release(c);

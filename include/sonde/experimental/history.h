@@ -233,6 +233,8 @@ typedef struct sonde_trend {
     const char *title;              /* "zoo:tiny_cnn, 1 thread" */
     const char *machine;            /* "host, processor" */
     size_t points, levels, changes; /* levels: one more than changes; 0 without points */
+    const char *across; /* what its points differ in: "model", "host", "machine", "options" or
+                           several of them, "model, options"; "": they are alike */
 } sonde_trend;
 SONDE_API size_t sonde_trends_count(const sonde_trends *trends);
 SONDE_API sonde_status sonde_trends_get(const sonde_trends *trends, size_t index,
@@ -244,6 +246,9 @@ typedef struct sonde_trend_point { /* oldest first */
     double ns, low_ns, high_ns;
     const char *commit, *note, *version;
     int new_model; /* the model has another content than at the point before */
+    const char *model;
+    const char *which; /* where points differ: which of them it is, in words: "resnet-v2",
+                          "build-3, 2 threads"; "" where they are alike */
 } sonde_trend_point;
 SONDE_API sonde_status sonde_trends_point(const sonde_trends *trends, size_t trend, size_t index,
                                           sonde_trend_point *point, sonde_error *err);

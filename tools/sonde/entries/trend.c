@@ -44,12 +44,56 @@ static double percent(double ratio)
     return fabs(p) < 0.05 ? 0 : p;
 }
 
+/* Which ones the points of a level are, the first one first: "resnet-v1, resnet-v2 and 3 more";
+ * from malloc. */
+static char *which_of(const sonde_trends *t, size_t k, const sonde_trend_level *l)
+{
+    enum { NAMED = 2, COUNTED = 100 };
+    char *seen[COUNTED];
+    text shown = {.n = 0};
+    size_t n = 0;
+    sonde_trend_point p = SONDE_INIT(sonde_trend_point);
+    for (size_t i = l->from; i < l->to && n < COUNTED; i++) {
+        size_t same = 0;
+        if (sonde_trends_point(t, k, i, &p, NULL) || !*p.which)
+            break;
+        while (same < n && strcmp(seen[same], p.which) != 0)
+            same++;
+        if (same < n)
+            continue;
+        seen[n] = text_of("%s", p.which);
+        if (n < NAMED)
+            text_add(&shown, "%s%s", n ? " and " : "", seen[n]);
+        n++;
+    }
+    if (n > NAMED)
+        text_add(&shown, " and %zu%s more", n - NAMED, n == COUNTED ? " or" : "");
+    while (n)
+        free(seen[--n]);
+    char *made = printable(shown.n ? shown.data : "");
+    text_free(&shown);
+    return made;
+}
+
+/* Other weights under the name of the entry before; another name is said anyway. */
+static bool is_changed_model(const sonde_trends *t, size_t k, size_t at)
+{
+    sonde_trend_point p = SONDE_INIT(sonde_trend_point);
+    if (!at || sonde_trends_point(t, k, at, &p, NULL) || !p.new_model)
+        return false;
+    char *model = text_of("%s", p.model);
+    const bool same = !sonde_trends_point(t, k, at - 1, &p, NULL) && strcmp(p.model, model) == 0;
+    free(model);
+    return same;
+}
+
 static void print_level(const sonde_trends *t, size_t k, const sonde_trend_level *l, bool first)
 {
     sonde_trend_point p = SONDE_INIT(sonde_trend_point);
     if (sonde_trends_point(t, k, l->from, &p, NULL))
         return;
     char *date = entry_date(p.at_ms), *commit = short_commit(p.commit), *note = printable(p.note);
+    char *which = which_of(t, k, l);
     char id[32], change[96] = "";
     snprintf(id, sizeof id, "#%lld", (long long)p.id);
     if (!first && l->low > 0 && isfinite(l->high))
@@ -58,11 +102,12 @@ static void print_level(const sonde_trends *t, size_t k, const sonde_trend_level
     else if (!first)
         snprintf(change, sizeof change, "%+.1f %%", percent(l->ratio));
     const char *time = time_text(l->ns / 1e6);
-    printf("  from %-7s %s  %-8s  %*s%s  %5zu entr%s  %s%s%s%s%s\n", id, date, commit,
+    printf("  from %-7s %s  %-8s  %*s%s  %5zu entr%s  %s%s%s%s%s%s%s\n", id, date, commit,
            10 - display_width(time), "", time, l->to - l->from,
-           l->to - l->from == 1 ? "y  " : "ies", change,
-           p.new_model && !first ? ", another model" : "", *note ? "  \"" : "", note,
+           l->to - l->from == 1 ? "y  " : "ies", change, *change && *which ? ", " : "", which,
+           is_changed_model(t, k, l->from) ? ", another model" : "", *note ? "  \"" : "", note,
            *note ? "\"" : "");
+    free(which);
     free(date);
     free(commit);
     free(note);
@@ -99,7 +144,11 @@ static void add_point(text *j, const sonde_trend_point *p)
     text_json(j, p->version);
     text_add(j, ", \"note\": ");
     text_json(j, p->note);
-    text_add(j, ", \"new_model\": %s}", p->new_model ? "true" : "false");
+    text_add(j, ", \"new_model\": %s, \"model\": ", p->new_model ? "true" : "false");
+    text_json(j, p->model);
+    text_add(j, ", \"which\": ");
+    text_json(j, p->which);
+    text_add(j, "}");
 }
 
 static void add_level(text *j, const sonde_trend_level *l)
@@ -129,6 +178,8 @@ static int save_json(const sonde_trends *t, const history_options *o, int failur
         text_json(&j, s.title);
         text_add(&j, ", \"machine\": ");
         text_json(&j, s.machine);
+        text_add(&j, ", \"across\": ");
+        text_json(&j, s.across);
         text_add(&j, ",\n  \"levels\": [");
         for (size_t i = 0; !sonde_trends_level(t, k, i, &l, NULL); i++) {
             text_add(&j, i ? ",\n   " : "\n   ");
@@ -158,27 +209,43 @@ static bool judge(const sonde_trends *t, size_t k, const sonde_trend *s, double 
         !(l.low > 1 + limit) || sonde_trends_point(t, k, l.from, &p, NULL))
         return false;
     char *title = printable(s->title), *date = entry_date(p.at_ms);
-    char *commit = short_commit(p.commit);
+    char *commit = short_commit(p.commit), *which = printable(p.which);
     fflush(stdout);
     fprintf(stderr,
-            "sonde: %s is slower by %.1f %%, at least %.1f %%, since #%lld of %s%s%s; the limit is "
-            "%g %%\n",
+            "sonde: %s is slower by %.1f %%, at least %.1f %%, since #%lld of %s%s%s%s%s; the "
+            "limit is %g %%\n",
             title, percent(l.ratio), percent(l.low), (long long)p.id, date, *commit ? ", " : "",
-            commit, limit * 100);
+            commit, *which ? ", " : "", which, limit * 100);
+    free(which);
     free(title);
     free(date);
     free(commit);
     return true;
 }
 
-static int show(const sonde_trends *t, const history_options *o)
+/* A job that looks at nothing must not pass: somebody mistyped a name. */
+static int fail_empty(const history_options *o, const char *path)
+{
+    const bool op = o->op && *o->op;
+    char *shown = printable(op ? o->op : "");
+    const int code = fail("--fail-on-regression has nothing to look at: no entry of the history "
+                          "'%s' matches%s%s",
+                          path, op ? " and has operators of type " : "", shown);
+    free(shown);
+    return code;
+}
+
+static int show(const sonde_trends *t, const history_options *o, const char *path)
 {
     sonde_trend s = SONDE_INIT(sonde_trend);
     const char *json = o->table.json;
     const bool quiet = o->common.quiet || (json && strcmp(json, "-") == 0);
-    int failures = 0, code = EXIT_OK;
+    const bool empty = !sonde_trends_count(t);
+    int failures = empty && o->limit >= 0, code = EXIT_OK;
     sonde_error err;
-    if (!sonde_trends_count(t) && !quiet)
+    if (failures)
+        fail_empty(o, path);
+    else if (empty && !quiet)
         fprintf(stderr, "sonde: no such entry\n");
     for (size_t k = 0; !sonde_trends_get(t, k, &s, NULL); k++) {
         if (!quiet)
@@ -190,7 +257,7 @@ static int show(const sonde_trends *t, const history_options *o)
     for (size_t i = 0; i < o->table.outputs.n; i++) /* one that cannot be written costs no other */
         if (sonde_trends_save(t, o->table.outputs.items[i], &err))
             code = fail("%s", err.message);
-    return !code && failures ? EXIT_MISMATCH : code;
+    return code || !failures ? code : empty ? EXIT_ERROR : EXIT_MISMATCH;
 }
 
 static int check_outputs_of(const list *outputs)
@@ -220,7 +287,7 @@ int history_trend(history_options *o, sonde_history *h)
     how.op = o->op;
     if (sonde_history_trends(h, &o->filter, &how, &t, &err))
         return fail("%s", err.message);
-    code = show(t, o);
+    code = show(t, o, sonde_history_path(h));
     sonde_trends_release(t);
     return code;
 }

@@ -150,11 +150,14 @@ export interface TrendPoint {
   note?: string;
   change?: boolean; // another level begins here
   ratio?: number; // of the change: after / before
+  which?: string; // where points differ: "resnet-v2"
 }
 /** How one benchmark developed, the oldest entry first. */
 export interface Trend {
   title: string;
   machine: string;
+  across?: string; // what points differ in: "model", "host", "machine", "options", or several: "model, options"
+  db?: string; // the database it is from; the usual one where it is not said
   points: TrendPoint[];
   levels: { from: number; to: number; value_ms: number }[]; // of positions [from, to)
 }

@@ -11,7 +11,7 @@ import { Table } from "../table";
 import type { Opened, View } from "../view";
 import { drawingButtons } from "./graph_picture";
 import { TrendChart } from "./trend_chart";
-import { changeMark, changeText, commitOf, dateOf, diffCommand, hasInterval, isShown, lastChange, lastPair, levelAt, linesOf, sentenceOf, timeOf } from "./trend_words";
+import { changeMark, changeText, commitOf, dateOf, diffCommand, hasInterval, isShown, lastChange, lastPair, levelAt, linesOf, sentenceOf, timeOf, whichOf } from "./trend_words";
 
 const TITLE = 160;
 interface Entry {
@@ -88,6 +88,7 @@ class TrendCard {
         { id: "entry", title: "Entry", number: true, text: ({ point }) => String(point.id), value: ({ point }) => point.id, width: "6rem" },
         { id: "date", title: "Date", text: ({ point }) => dateOf(point, true), value: ({ point }) => point.at_unix_ms ?? null, width: "11.5rem" },
         { id: "commit", title: "Commit", text: ({ point }) => commitOf(point), value: ({ point }) => point.commit ?? "", width: "8.5rem" },
+        ...(trend.across ? [{ id: "which", title: trend.across[0].toUpperCase() + trend.across.slice(1), text: ({ point }: Entry) => point.which ?? "", width: "minmax(8rem, 1fr)" }] : []),
         { id: "median", title: "Median", unit: "ms", number: true, text: ({ point }) => (isShown(point.value_ms) ? timeOf(point.value_ms) : ""), value: ({ point }) => (isShown(point.value_ms) ? point.value_ms : null) },
         { id: "interval", title: "95 % interval", text: ({ point }) => (hasInterval(point) ? `${timeOf(point.low_ms as number)} … ${timeOf(point.high_ms as number)}` : ""), width: "12rem" },
         { id: "change", title: "Change", text: ({ point }) => (point.change ? changeMark(point.ratio) : ""), value: ({ point }) => (point.change ? (point.ratio ?? null) : null), cell: ({ point }) => (point.change ? (point.ratio && point.ratio > 1 ? "bad" : "good") : ""), width: "7.5rem" },
@@ -95,7 +96,7 @@ class TrendCard {
       ],
       rows: trend.points.map((point, position) => ({ position, point })),
       sort: { column: asked.replace(/^-/, ""), down: asked.startsWith("-") },
-      words: ({ point }) => `${point.id} ${point.commit ?? ""} ${point.note ?? ""} ${dateOf(point, true)}`,
+      words: ({ point }) => `${point.id} ${point.commit ?? ""} ${point.which ?? ""} ${point.note ?? ""} ${dateOf(point, true)}`,
       choose: ({ position }) => this.chart.goTo(position),
       act: ({ position }) => this.pick(position),
       chosen: ({ position }) => this.picked.includes(position),
@@ -125,6 +126,7 @@ class TrendCard {
     const pair = own ?? lastPair(this.trend);
     if (!pair) return append(this.pair, [h("p", { class: "faint" }, "There is nothing to compare yet: this trend has fewer than two entries.")]);
     const [a, b] = pair.map((i) => points[i]);
+    const named = (p: TrendPoint): string => `${p.id}${p.which && a.which !== b.which ? ` (${whichOf(p)})` : ""}`;
     const ratio = a.value_ms > 0 && isShown(b.value_ms) ? b.value_ms / a.value_ms : NaN;
     const why = own
       ? ""
@@ -133,8 +135,8 @@ class TrendCard {
         : "Click two points, or press Enter on them, to compare their profiles. Meanwhile: ";
     const which = own ? "The entries chosen" : b.change ? "the entries on both sides of the last change" : "the last two entries";
     append(this.pair, [
-      h("p", null, `${why}${which}, ${a.id} and ${b.id}`, Number.isFinite(ratio) ? `: ${timeOf(a.value_ms)} and ${timeOf(b.value_ms)}, ${f.change(ratio)}.` : "."),
-      h("pre", null, h("code", { class: "trend-command" }, diffCommand(a, b))),
+      h("p", null, `${why}${which}, ${named(a)} and ${named(b)}`, Number.isFinite(ratio) ? `: ${timeOf(a.value_ms)} and ${timeOf(b.value_ms)}, ${f.change(ratio)}.` : "."),
+      h("pre", null, h("code", { class: "trend-command" }, diffCommand(this.trend, a, b))),
       h("p", { class: "faint" }, "This compares their operators, with verdicts from all samples. Two single entries say less than two levels."),
     ]);
   }

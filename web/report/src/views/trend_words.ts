@@ -20,6 +20,9 @@ export function dateOf(p: TrendPoint, clock = false): string {
 /** As Git shortens it; other names stay as they are. */
 export const commitOf = (p: TrendPoint): string => (p.commit ? (/^[0-9a-f]{12,64}$/.test(p.commit) ? p.commit.slice(0, 10) : brief(p.commit, 24)) : "");
 
+/** Where points differ, the one it is, with `before` in front. */
+export const whichOf = (p: TrendPoint, before = ""): string => (p.which ? before + brief(p.which, 60) : "");
+
 /** "slower by 5.2 %" */
 export function changeText(ratio: number | undefined): string {
   if (ratio === undefined || !Number.isFinite(ratio) || ratio <= 0) return "another level";
@@ -38,6 +41,7 @@ export function linesOf(p: TrendPoint): string[] {
   if (hasInterval(p)) lines.push(`95 % interval ${timeOf(p.low_ms as number)} … ${timeOf(p.high_ms as number)}`);
   const where = [`entry ${p.id}`, commitOf(p) && `commit ${commitOf(p)}`, dateOf(p, true)].filter(Boolean);
   lines.push(where.join(", "));
+  if (p.which) lines.push(brief(p.which, 120));
   if (p.note) lines.push(brief(p.note, 120));
   if (p.change) lines.push(`From here on ${changeText(p.ratio)}`);
   return lines;
@@ -56,7 +60,12 @@ export function lastPair(t: Trend): [number, number] | null {
   const change = lastChange(t);
   return change > 0 ? [change - 1, change] : [points.length - 2, points.length - 1];
 }
-export const diffCommand = (a: TrendPoint, b: TrendPoint): string => `sonde history diff ${a.id} ${b.id}`;
+/** One word of a shell's command. A name that begins as options do is no option with a folder in front. */
+function shellWord(path: string): string {
+  const word = path.startsWith("-") ? `./${path}` : path;
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${f.plain(word).replaceAll("'", `'\\''`)}'`;
+}
+export const diffCommand = ({ db }: Trend, a: TrendPoint, b: TrendPoint): string => `sonde history diff ${a.id} ${b.id}${db ? ` --db ${shellWord(db)}` : ""}`;
 
 /** Median of the level that a position lies in; NaN: in none. */
 export function levelAt(t: Trend, i: number): number {
@@ -76,5 +85,5 @@ export function sentenceOf(t: Trend): string {
   if (!changes) return `${many}${now}, without a change that noise does not explain.`;
   const at = lastChange(t);
   const since = [commitOf(points[at]) && `commit ${commitOf(points[at])}`, dateOf(points[at])].filter(Boolean).join(" of ");
-  return `${many}${now}: ${changeText(points[at].ratio)} since ${since || `entry ${points[at].id}`}${changes > 1 ? `, the last of ${f.count(changes)} changes` : ""}.`;
+  return `${many}${now}: ${changeText(points[at].ratio)} since ${since || `entry ${points[at].id}`}${whichOf(points[at], ", ")}${changes > 1 ? `, the last of ${f.count(changes)} changes` : ""}.`;
 }
