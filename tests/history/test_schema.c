@@ -127,7 +127,7 @@ TEST(a_new_database_has_the_same_tables_as_one_that_was_brought_up_to_date)
 /* ------------------------------------------------------------------ what is refused */
 
 typedef struct content {
-    char bytes[1 << 16];
+    char bytes[1 << 18];
     size_t n;
     struct stat s;
 } content;
