@@ -152,8 +152,15 @@ static sonde_status init_log(sonde_context *c, const sonde_context_options *o, s
 
 /* ------------------------------------------------------------------ life */
 /* What is wrong in the environment fails nothing: it is said, as its other words are. */
-static void say_wrong(const sonde_context *c, const char *message)
+static void say_wrong(const sonde_context *c, const char *said)
 {
+    sonde_error
+        clean; /* variables may have anything in them, also what moves a terminal's cursor */
+    char *message = clean.message;
+    snprintf(message, sizeof clean.message, "%s", said);
+    for (char *p = message; *p; p++)
+        if ((unsigned char)*p < ' ' || *p == 0x7F)
+            *p = '?';
     if (c->core.log.sink)
         sn_log_write(&c->core.log, SN_LOG_WARN, "%s", message);
     else
@@ -263,6 +270,7 @@ static sonde_status context_init(sonde_context *c, const sonde_context_options *
     SN_TRY(find_seats(c, o->numa, threads, err));
     if (threads == 0)
         threads = c->core.seats ? c->core.seats->n : c->core.cpu.usable_cores;
+    threads = threads < SN_POOL_MOST ? threads : SN_POOL_MOST;
     c->core.threads = threads;
     SN_TRY(sn_trace_create(&c->core.trace, &c->alloc, RING_CAP, err));
     SN_TRY(sn_pool_create_seated(&c->core.pool, c->core.seats, threads, &c->alloc, err));

@@ -65,7 +65,7 @@ struct sonde_context {
     sn_attachment *attachments;
     sn_metrics *_Atomic metrics; /* NULL: nobody wants any */
     _Atomic double ns_per_tick;  /* of watched runs; 0: none were */
-    char system_root[512]; /* SONDE_SYSTEM_ROOT, or "" */
+    char system_root[512];       /* SONDE_SYSTEM_ROOT, or "" */
 
     sonde_context *next; /* live contexts of the process; guarded by the process's lock */
 };

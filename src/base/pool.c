@@ -398,9 +398,9 @@ sonde_status sn_pool_create_seated(sn_pool **pool, const sn_seats *seats, int th
                                    sn_allocator *alloc, sonde_error *err)
 {
     *pool = NULL;
-    if (threads < 1 || threads > 4096)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "a pool takes 1 to 4096 threads, not %d",
-                       threads);
+    if (threads < 1 || threads > SN_POOL_MOST)
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "a pool takes 1 to %d threads, not %d",
+                       SN_POOL_MOST, threads);
     sn_pool *p = sn_alloc_zero(alloc, sizeof *p);
     if (!p)
         return sn_fail_memory(err, sizeof *p);

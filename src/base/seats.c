@@ -242,7 +242,7 @@ static int usual_threads(const sn_seats_ask *ask, int cores)
     const double quota = ask->quota_cores / (ask->instances > 1 ? ask->instances : 1);
     if (quota > 0 && quota < cores)
         return quota < 1 ? 1 : (int)quota;
-    return cores;
+    return cores < SN_POOL_MOST ? cores : SN_POOL_MOST;
 }
 
 static void add_memory(const sn_topology *t, const chosen *c, sn_seats *s)

@@ -25,6 +25,8 @@ typedef struct sn_numa {
 sonde_status sn_numa_parse(const char *text, const char *name, sn_numa *numa, sonde_error *err);
 bool sn_numa_same(const sn_numa *a, const sn_numa *b);
 
+enum { SN_POOL_MOST = 4096 }; /* threads of a pool */
+
 typedef struct sn_seat {
     int first, end; /* of the list of CPUs */
 } sn_seat;

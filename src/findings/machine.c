@@ -79,10 +79,10 @@ static void bound(sn_case *c, const sn_machine_state *s)
         return;
     const sn_id_set *memory = &s->seats->memory;
     const char *cpus = say_set(c, &s->seats->all), *nodes = say_set(c, &s->seats->nodes);
-    const char *evidence =
-        sn_id_set_is_empty(memory) ? "the system chooses where memory lies"
-                                   : SN_SAY(c, "memory is asked from node%s %s",
-                                            plural(sn_id_set_count(memory)), say_set(c, memory));
+    const char *evidence = sn_id_set_is_empty(memory)
+                               ? "the system chooses where memory lies"
+                               : SN_SAY(c, "memory is asked from node%s %s",
+                                        plural(sn_id_set_count(memory)), say_set(c, memory));
     sn_found(c, SONDE_GOOD, "binding",
              SN_SAY(c, "%d thread%s bound to CPUs %s of node%s %s", s->threads,
                     s->threads == 1 ? " is" : "s are", cpus,

@@ -12,7 +12,7 @@ typedef struct sn_machine_state {
     const sn_topology *topology;
     const sn_seats *seats; /* NULL: threads are not bound */
     int threads;
-    const sn_id_set *allowed; /* CPUs that the process may really use; NULL: not known */
+    const sn_id_set *allowed;            /* CPUs that the process may really use; NULL: not known */
     int threads_refused, memory_refused; /* errno; 0: not refused */
     const char *huge_pages; /* "always [madvise] never", as the system writes it; "": not known */
     /* Of this process, by node of the topology; NULL: not known, or nothing of note has been made

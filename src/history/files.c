@@ -51,7 +51,7 @@ sonde_status sn_history_opened(const char *path, sn_history_file **file, sonde_e
     struct stat s;
     *file = NULL;
     if (stat(path, &s) != 0)
-        return SONDE_OK; /* somebody removed it */
+        return SONDE_OK;                    /* somebody removed it */
     sn_history_file *f = malloc(sizeof *f); /* may outlive its context, in a child */
     if (!f)
         return sn_fail_memory(err, sizeof *f);

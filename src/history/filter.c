@@ -102,7 +102,8 @@ sonde_status sn_filter_bind(const sonde_history_filter *f, sn_sql_statement *s, 
     if (given(f->commit)) {
         const char *commit = as_commit(f->commit, arena, &fine);
         sn_sql_bind_text(s, commit);
-        sn_sql_bind_text(s, longer(commit, "\xF4\x8F\xBF\xBF", arena, &fine)); /* the last there is */
+        sn_sql_bind_text(s,
+                         longer(commit, "\xF4\x8F\xBF\xBF", arena, &fine)); /* the last there is */
     }
     if (given(f->note))
         sn_sql_bind_text(s, f->note);

@@ -18,10 +18,11 @@ int sonde_history_available(void)
 sonde_status sn_history_enter(sonde_history *h, sonde_error *err)
 {
     if (h->owner != getpid())
-        return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "the history '%s' was opened before this process was forked; close it before "
-                       "the fork and open it in both",
-                       h->path);
+        return sn_fail(
+            err, SONDE_INVALID_ARGUMENT,
+            "the history '%s' was opened before this process was forked; close it before "
+            "the fork and open it in both",
+            h->path);
     pthread_mutex_lock(&h->lock);
     return SONDE_OK;
 }
@@ -39,8 +40,8 @@ static int64_t number_at(const unsigned char *head, int at)
     return (int64_t)head[at] << 24 | head[at + 1] << 16 | head[at + 2] << 8 | head[at + 3];
 }
 
-/* Whose it is. SQLite looks at more than the head, and while a log is copied into the file, or after
- * a crash amid that, the file alone is no sound database. */
+/* Whose it is. SQLite looks at more than the head, and while a log is copied into the file, or
+ * after a crash amid that, the file alone is no sound database. */
 static sonde_status read_head(const char *path, int64_t *application, int64_t *version,
                               sonde_error *err)
 {

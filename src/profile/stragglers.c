@@ -5,6 +5,7 @@
  * what the 10 % are for. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "profile/fleet.h"
 
@@ -31,6 +32,16 @@ static int by_version(const void *a, const void *b)
     return model ? model : sn_fleet_compare_names(x->version, y->version);
 }
 
+/* And then by worker. */
+static int by_all(const void *a, const void *b)
+{
+    const sn_fleet_member *x = *(const sn_fleet_member *const *)a;
+    const sn_fleet_member *y = *(const sn_fleet_member *const *)b;
+    const int version = by_version(a, b);
+    const int host = version ? version : sn_fleet_compare_names(x->host, y->host);
+    return host ? host : sn_fleet_compare_names(x->worker, y->worker);
+}
+
 static double op_ns(const sn_fleet_member *m, const char *op)
 {
     for (size_t i = 0; i < m->ops.n; i++)
@@ -39,6 +50,69 @@ static double op_ns(const sn_fleet_member *m, const char *op)
     return 0;
 }
 
+/* ------------------------------------------------------------------ workers with several traces */
+/* What operators of several traces take together, per run of all of them. */
+static bool pool_operators(const sn_fleet_member *const *traces, size_t n, sn_allocator *alloc,
+                           sn_fleet_member *whole)
+{
+    for (size_t t = 0; t < n; t++) {
+        const double share = (double)traces[t]->runs / (double)whole->runs;
+        for (size_t i = 0; i < traces[t]->ops.n; i++) {
+            const sn_fleet_op *op = &traces[t]->ops.data[i];
+            size_t k = 0;
+            while (k < whole->ops.n && strcmp(whole->ops.data[k].name, op->name) != 0)
+                k++;
+            if (k == whole->ops.n && !sn_vec_push(&whole->ops, alloc, ((sn_fleet_op){op->name, 0})))
+                return false;
+            whole->ops.data[k].mean_ns += share * op->mean_ns;
+        }
+    }
+    return true;
+}
+
+/* Traces of one worker as one: a member of its own, whose operators are to be freed. */
+static bool pool(const sn_fleet_member *const *traces, size_t n, sn_allocator *alloc,
+                 sn_fleet_member *whole)
+{
+    *whole = *traces[0];
+    memset(&whole->ops, 0, sizeof whole->ops);
+    for (size_t t = 1; t < n; t++)
+        whole->runs += traces[t]->runs;
+    if (whole->runs == 0)
+        return true;
+    if (n > 1) {
+        double *all = sn_alloc(alloc, whole->runs * sizeof *all);
+        if (!all)
+            return false;
+        for (size_t t = 0, at = 0; t < n; at += traces[t++]->runs)
+            memcpy(all + at, traces[t]->wall_ns, traces[t]->runs * sizeof *all);
+        whole->p50_ns = median(all, whole->runs);
+        sn_free(alloc, all, whole->runs * sizeof *all);
+    }
+    return pool_operators(traces, n, alloc, whole);
+}
+
+/* One member for each worker that runs a version of a model; *n of them into `out`. */
+static bool pool_workers(const sn_fleet *f, const sn_fleet_member **list, sn_fleet_member *out,
+                         size_t *n)
+{
+    const size_t traces = f->members.n;
+    bool fine = true;
+    *n = 0;
+    for (size_t i = 0; i < traces; i++)
+        list[i] = &f->members.data[i];
+    if (traces > 1)
+        qsort(list, traces, sizeof *list, by_all);
+    for (size_t i = 0, next; i < traces && fine; i = next) {
+        next = i + 1;
+        while (next < traces && by_all(&list[i], &list[next]) == 0)
+            next++;
+        fine = pool(&list[i], next - i, f->alloc, &out[(*n)++]);
+    }
+    return fine;
+}
+
+/* ------------------------------------------------------------------ comparing */
 /* The operator that takes longest beyond what is usual; `v` has room for n numbers. */
 static void name_operator(sn_fleet_straggler *s, const sn_fleet_member *m,
                           const sn_fleet_member *const *peers, size_t n, double *v)
@@ -95,36 +169,46 @@ static int slowest_first(const void *a, const void *b)
     return host ? host : sn_fleet_compare_names(x->worker, y->worker);
 }
 
-sonde_status sn_fleet_find_stragglers(const sn_fleet *f, sn_fleet_stragglers *out, sonde_error *err)
+static bool compare_all(const sn_fleet_member *workers, size_t n, const sn_fleet_member **list,
+                        double *v, sn_fleet_stragglers *out)
 {
-    const size_t n = f->members.n;
-    *out = (sn_fleet_stragglers){.alloc = f->alloc};
-    const sn_fleet_member **list = sn_alloc(f->alloc, n * sizeof *list);
-    double *v = sn_alloc(f->alloc, n * sizeof *v);
-    bool fine = list && v;
     size_t kept = 0;
-    for (size_t i = 0; i < n && fine; i++)
-        if (f->members.data[i].runs >= SN_FLEET_RUNS)
-            list[kept++] = &f->members.data[i];
-    if (kept > 1)
-        qsort(list, kept, sizeof *list, by_version);
+    for (size_t i = 0; i < n; i++)
+        if (workers[i].runs >= SN_FLEET_RUNS)
+            list[kept++] = &workers[i]; /* still by version */
     out->uncompared = n - kept;
-    for (size_t i = 0, next; i < kept && fine; i = next) {
+    for (size_t i = 0, next; i < kept; i = next) {
         next = i + 1;
         while (next < kept && by_version(&list[i], &list[next]) == 0)
             next++;
         *(next - i < SN_FLEET_PEERS ? &out->uncompared : &out->compared) += next - i;
-        if (next - i >= SN_FLEET_PEERS)
-            fine = compare_peers(&list[i], next - i, v, out);
+        if (next - i >= SN_FLEET_PEERS && !compare_peers(&list[i], next - i, v, out))
+            return false;
     }
-    sn_free(f->alloc, list, n * sizeof *list);
-    sn_free(f->alloc, v, n * sizeof *v);
     if (out->list.n > 1)
         qsort(out->list.data, out->list.n, sizeof *out->list.data, slowest_first);
+    return true;
+}
+
+sonde_status sn_fleet_find_stragglers(const sn_fleet *f, sn_fleet_stragglers *out, sonde_error *err)
+{
+    const size_t n = f->members.n;
+    size_t workers = 0;
+    *out = (sn_fleet_stragglers){.alloc = f->alloc};
+    const sn_fleet_member **list = sn_alloc(f->alloc, n * sizeof *list);
+    sn_fleet_member *whole = sn_alloc(f->alloc, n * sizeof *whole);
+    double *v = sn_alloc(f->alloc, n * sizeof *v);
+    const bool fine = list && whole && v && pool_workers(f, list, whole, &workers) &&
+                      compare_all(whole, workers, list, v, out);
+    for (size_t i = 0; i < workers; i++)
+        sn_vec_free(&whole[i].ops, f->alloc);
+    sn_free(f->alloc, list, n * sizeof *list);
+    sn_free(f->alloc, whole, n * sizeof *whole);
+    sn_free(f->alloc, v, n * sizeof *v);
     if (fine)
         return SONDE_OK;
     sn_fleet_stragglers_free(out);
-    return sn_fail_memory(err, n * sizeof *list);
+    return sn_fail_memory(err, n * sizeof *whole);
 }
 
 void sn_fleet_stragglers_free(sn_fleet_stragglers *s)

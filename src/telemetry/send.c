@@ -81,8 +81,9 @@ static sonde_status wait_to_retry(sending *s, uint64_t since_ns)
     s->waited_ms += (now - since_ns) / 1000000;
     uint64_t ms = (uint64_t)s->pause_ms * 3 / 4 + sn_mix64(now) % ((uint64_t)s->pause_ms / 2);
     if (asked_s >= 0)
-        ms = asked_s == 0     ? SHORTEST_PAUSE_MS
-             : asked_s < 86400 ? (uint64_t)asked_s * 1000 : UINT64_C(86400000);
+        ms = asked_s == 0      ? SHORTEST_PAUSE_MS
+             : asked_s < 86400 ? (uint64_t)asked_s * 1000
+                               : UINT64_C(86400000);
     if (s->waited_ms + ms > (uint64_t)s->how.max_wait_ms)
         return sn_fail(
             s->err, SONDE_IO,

@@ -131,6 +131,44 @@ TEST(a_worker_that_is_slower_than_its_peers_is_named_with_its_operator)
     CHECK_EQ(m.live, 0);
 }
 
+/* A worker that wrote three traces of four runs has twelve runs, and is no peer of itself. */
+TEST(traces_of_one_worker_are_compared_as_one)
+{
+    failing_alloc m;
+    sonde_error err = {0};
+    sn_fleet f;
+    sn_fleet_stragglers s;
+    sn_fleet_init(&f, failing_init(&m));
+    for (unsigned k = 0; k < 12; k++) {
+        char name[8];
+        snprintf(name, sizeof name, "w%u", k % 4);
+        const worker_of w = plain("host", name, 4, k % 4 == 2 ? 5700000 : 100000 + 500 * k);
+        CHECK_OK(add(&f, &w, &err));
+    }
+    CHECK_OK(sn_fleet_find_stragglers(&f, &s, &err));
+    CHECK_EQ(s.list.n, 1);
+    CHECK_STR(s.list.data[0].worker, "w2");
+    CHECK_STR(s.list.data[0].op, "Conv");
+    CHECK_EQ(s.list.data[0].peers, 4);
+    CHECK_EQ(s.compared, 4);
+    CHECK_EQ(s.uncompared, 0);
+    sn_fleet_stragglers_free(&s);
+    sn_fleet_free(&f);
+    CHECK_EQ(m.live, 0);
+    sn_fleet_init(&f, failing_init(&m));
+    for (unsigned k = 0; k < 6; k++) {
+        const worker_of w = plain("host", "alone", 20, k == 5 ? 900000 : 100000);
+        CHECK_OK(add(&f, &w, &err));
+    }
+    CHECK_OK(sn_fleet_find_stragglers(&f, &s, &err));
+    CHECK_EQ(s.list.n, 0);
+    CHECK_EQ(s.compared, 0);
+    CHECK_EQ(s.uncompared, 1);
+    sn_fleet_stragglers_free(&s);
+    sn_fleet_free(&f);
+    CHECK_EQ(m.live, 0);
+}
+
 /* Medians of so many workers, in percent; the names of stragglers. */
 static size_t stragglers_of(const unsigned *percent, size_t n, unsigned runs, const char *version,
                             char *names)

@@ -196,6 +196,81 @@ def test_pages_of_trends_name_the_database_that_was_opened(tmp_path, monkeypatch
     assert [named(path) for path in ("a b.db", "./c.db", tmp_path / "d.db", None)] == ["a b.db", "./c.db", str(tmp_path / "d.db"), None]
 
 
+def test_sessions_say_what_was_measured(tmp_path):
+    """Entries of a session have its inputs, options and name, so that unlike ones are never one series."""
+    model = tmp_path / "a model.onnx"
+    sonde.zoo.save("tiny_cnn", model)
+    plain = sonde.SessionOptions()
+    plain.intra_op_num_threads = 1
+    bare = sonde.SessionOptions()
+    bare.intra_op_num_threads = 1
+    bare.graph_optimization_level = sonde.GraphOptimizationLevel.ORT_DISABLE_ALL
+    with history.open(tmp_path / "h.db") as db:
+        for source, options, batch in ((model, plain, 1), (model, plain, 8), (model, bare, 1), ("zoo:tiny_cnn", plain, 1)):
+            session = sonde.InferenceSession(source, options)
+            feeds = session.random_inputs(sizes={"batch": batch})
+            with sonde.profile() as profiler:
+                session.run(None, feeds)
+            db.add(profiler, session=session)
+            db.add(sonde.bench(session, feeds, iterations=10), session=session)
+        entries = list(db)[::-1]
+    assert len({entry.series for entry in entries}) == len(entries)
+    assert [entry.model for entry in entries[::2]] == ["a model.onnx"] * 3 + ["zoo:tiny_cnn"]
+    first, second, third = (entry.options for entry in entries[0:6:2])
+    assert first == {"threads": 1, "precision": "file", "inputs": "input f32[1, 3, 32, 32]"}
+    assert second["inputs"] == "input f32[8, 3, 32, 32]"
+    assert third == {**first, "optimize": False}
+    assert entries[1].options == first and all(entry.model_hash for entry in entries)
+
+
+def test_a_session_that_did_not_run_has_no_inputs(tmp_path):
+    session = sonde.InferenceSession("zoo:tiny_mlp")
+    with history.open(tmp_path / "h.db") as db:
+        db.add([1.0] * 5, session=session)
+        db.add(sonde.bench("zoo:tiny_mlp", iterations=10))
+        bench, bare = db
+    assert "inputs" not in bare.options and bare.options["threads"] == bench.options["threads"] > 0
+    assert bench.options["inputs"].startswith("input f32[")
+
+
+def test_the_command_line_and_the_package_say_the_same(tmp_path):
+    path = tmp_path / "h.db"
+    subprocess.run([PROGRAM, "profile", "zoo:tiny_cnn", "-n", "5", "-t", "1", "-q", f"--save={path}"], check=True)
+    options = sonde.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = sonde.InferenceSession("zoo:tiny_cnn", options)
+    with sonde.profile() as profiler:
+        session.run(None, session.random_inputs())
+    with history.open(path) as db:
+        db.add(profiler, session=session)
+        package, program = db
+    assert package.options == program.options and package.series == program.series
+
+
+@pytest.mark.parametrize("wrong", [-1, 2**63, 2**64, 2**64 + 1, 2**70, 1.5, "1"])
+def test_numbers_that_are_none_are_refused(db, wrong):
+    db.add([1.0])
+    for ask in (lambda: db.prune(wrong), lambda: list(db.entries(limit=wrong)), lambda: list(db.entries(series=wrong)),
+                lambda: history.changes([1.0] * 20, shortest=wrong), lambda: db.trends(shortest=wrong),
+                lambda: db.add([1.0], peak_bytes=wrong)):
+        with pytest.raises(sonde.InvalidArgument):
+            ask()
+    assert len(list(db)) == 1
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), 1e300, "2026-02-30", "soon", datetime.date.min])
+def test_times_that_are_none_are_refused(db, wrong):
+    for ask in (lambda: list(db.entries(since=wrong)), lambda: db.add([1.0], time=wrong)):
+        with pytest.raises(sonde.InvalidArgument):
+            ask()
+
+
+def test_a_number_of_thousands_of_digits_is_refused(db):
+    with pytest.raises(sonde.InvalidArgument, match="digits"):
+        db.add([1.0], options='{"a":1' + "0" * 5000 + "}")
+    assert list(db) == []
+
+
 def test_changes_of_plain_numbers():
     assert history.changes([]) == [] and history.changes([1.0] * 50) == []
     (change,) = history.changes([10.0, 10.1] * 10 + [12.0, 12.1] * 10)

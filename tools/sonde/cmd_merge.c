@@ -157,8 +157,8 @@ static int merge(const merge_options *o)
 {
     sonde_fleet *fleet = NULL;
     size_t left_out;
-    int code = fleet_open(&o->common, o->max_memory, &o->common.rest,
-                          joined_file(o), &fleet, &left_out);
+    int code =
+        fleet_open(&o->common, o->max_memory, &o->common.rest, joined_file(o), &fleet, &left_out);
     if (!code)
         code = save(fleet, o);
     if (!code && !o->common.quiet && !to_stdout(o))

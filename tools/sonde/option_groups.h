@@ -13,7 +13,7 @@ typedef struct model_options {
     int64_t threads;
     int64_t max_memory; /* bytes; 0 = no limit */
     const char *cpu, *device, *precision;
-    const char *numa; /* "auto", "off" or nodes; NULL: SONDE_NUMA */
+    const char *numa;                 /* "auto", "off" or nodes; NULL: SONDE_NUMA */
     const char *weights_cache, *tune; /* folders, "" = the user's */
     bool no_optimize, no_mmap, no_prepack, flush_denormals;
     list disabled_passes;

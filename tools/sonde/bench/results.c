@@ -54,11 +54,10 @@ static void result_free(bench_result *r)
     bench_series *const series[] = {
         &r->latency,      &r->full,         &r->load,           &r->first,      &r->rss,
         &r->program.wall, &r->program.user, &r->program.system, &r->program.rss};
-    char *const texts[] = {r->model,           r->hashes[0],    r->hashes[1],
-                           r->runtime,         r->name,         r->version,
-                           r->message,         r->difference,   r->program.message,
-                           r->program.command, r->full_message, r->apart,
-                           r->options};
+    char *const texts[] = {
+        r->model,        r->hashes[0], r->hashes[1],  r->runtime,         r->name,
+        r->version,      r->message,   r->difference, r->program.message, r->program.command,
+        r->full_message, r->apart,     r->options};
     for (size_t i = 0; i < sizeof series / sizeof series[0]; i++)
         bench_series_free(series[i]);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)

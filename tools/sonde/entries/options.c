@@ -77,9 +77,10 @@ bool history_date(const char *said, int64_t *ms)
         struct tm t = {.tm_isdst = -1};
         const char *rest = strptime(said, forms[i], &t);
         if (rest && !*rest) {
+            const int day = t.tm_mday;
             const time_t at = mktime(&t);
             *ms = (int64_t)at * 1000;
-            return at != (time_t)-1;
+            return at != (time_t)-1 && t.tm_mday == day; /* no 30th of February */
         }
     }
     return false;

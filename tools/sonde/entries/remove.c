@@ -16,8 +16,15 @@ int history_remove(history_options *o, sonde_history *h, const char *const *refe
     int64_t *ids = need(calloc(n + 1, sizeof *ids));
     sonde_error err;
     sonde_status st = SONDE_OK;
-    for (size_t i = 0; i < n && !st; i++)
-        st = sonde_history_find(h, references[i], &o->filter, &ids[i], &err);
+    size_t found = 0;
+    for (size_t i = 0; i < n && !st; i++) {
+        st = sonde_history_find(h, references[i], &o->filter, &ids[found], &err);
+        size_t k = 0;
+        while (k < found && ids[k] != ids[found])
+            k++;
+        found += !st && k == found; /* "1" and "@0" may be the same */
+    }
+    n = found;
     for (size_t i = 0; i < n && !st; i++) {
         st = sonde_history_remove(h, ids[i], &err);
         if (!st && !is_quiet(o))
