@@ -40,7 +40,8 @@ BYTES = 4 * 3 * 32 * 32
 
 def tracer_provider(endpoint: str | None, spans: str | None) -> TracerProvider:
     """Spans of the process; to the collector or the file, where there is one."""
-    provider = TracerProvider(resource=Resource.create({"service.name": "classifier"}))
+    attributes = {"service.name": "classifier"} | sonde.opentelemetry.resource_attributes()
+    provider = TracerProvider(resource=Resource.create(attributes))
     if spans:
         lines = ConsoleSpanExporter(out=open(spans, "w"), formatter=lambda span: span.to_json(indent=None) + "\n")
         provider.add_span_processor(BatchSpanProcessor(lines))

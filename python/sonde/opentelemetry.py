@@ -6,12 +6,14 @@ some of them.
     sonde.opentelemetry.instrument(session, sample_operators=100)
 
 Spans go where the tracer provider sends them. Profiles can be sent to a collector without OpenTelemetry's packages:
-Profile.send_otlp()."""
+Profile.send_otlp(). Both give spans the same attributes (docs/service.md)."""
 
 from __future__ import annotations
 
 import functools
 import itertools
+import json
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,11 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from . import _sonde
+from . import _convert, _sonde
 from ._errors import InvalidArgument
-from ._session import InferenceSession, _pool
+from ._session import InferenceSession, NodeArg, _pool
 from ._sonde import RunOptions
 from ._sonde import version as _version
+from .profiler import profile as _record
 
 try:
     from opentelemetry import context as _context
@@ -33,10 +36,15 @@ except ImportError:
         "sonde.opentelemetry needs OpenTelemetry's packages: pip install opentelemetry-api opentelemetry-sdk"
     ) from None
 
-__all__ = ["instrument", "uninstrument"]
+__all__ = ["instrument", "resource_attributes", "uninstrument"]
 
 _METHODS = ("run", "_run_values", "_partial_run", "run_async")
-_SHORT = {"f": "f", "i": "i", "u": "u", "c": "c"}
+# The library's names of element types, by ONNX's numbers.
+_SHORT = (
+    "? f32 u8 i8 u16 i16 i32 i64 str bool f16 f64 u32 u64 c64 c128 bf16 f8e4m3fn f8e4m3fnuz f8e5m2 f8e5m2fnuz "
+    "u4 i4 f4e2m1 f8e8m0 u2 i2"
+).split()
+_MOST = 64  # items of a list
 
 
 class _Budget:
@@ -68,60 +76,79 @@ class _Budget:
                 self._cost_ns /= 2
 
 
-def _type_text(value: Any) -> str | None:
-    """ "f32[1x3x224x224]" of an array, or of what has a shape and a type of elements; None of others."""
-    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-    if isinstance(value, _sonde.OrtValue):
+class _Thread(threading.local):
+    """The id and the name that the system has for a thread, asked once for each."""
+
+    def __init__(self) -> None:
+        name = threading.current_thread().name
         try:
-            shape, dtype = value.shape(), np.dtype(value.numpy().dtype)
-        except Exception:
-            return None
+            with open("/proc/thread-self/comm", encoding="utf-8", errors="replace") as file:
+                name = file.read().rstrip("\n")
+        except OSError:
+            pass
+        self.attributes: dict[str, Any] = {"thread.id": threading.get_native_id(), "thread.name": name}
+
+
+_thread = _Thread()
+
+
+def _forget_thread() -> None:
+    """Called in a forked child, whose thread has another id."""
+    global _thread
+    _thread = _Thread()
+
+
+os.register_at_fork(after_in_child=_forget_thread)
+
+
+@functools.lru_cache(maxsize=64)
+def _short(dtype: Any) -> str:
+    """ "f32" of numpy's type of elements."""
+    return _SHORT[_convert.number_of(np.dtype(dtype))]
+
+
+def _describe_value(value: Any, arg: NodeArg | None) -> tuple[str, list[int]] | None:
+    """("f32", [1, 3, 224, 224]) of a tensor; None of what is none, or not known to be one."""
     try:
-        kind = np.dtype(dtype) if dtype is not None else None
-        sizes = "x".join(str(int(size)) for size in shape) if shape is not None else None
-    except (TypeError, ValueError):
-        return None
-    if kind is None or sizes is None:
-        return None
-    short = _SHORT.get(kind.kind)
-    return f"{short}{kind.itemsize * 8}[{sizes}]" if short else f"{kind.name}[{sizes}]"
+        if isinstance(value, _sonde.OrtValue):
+            number = value.element_type() if value.is_tensor() else 0
+            return (_SHORT[number], list(value.shape())) if number else None
+        if hasattr(value, "shape") and hasattr(value, "dtype"):
+            return _short(value.dtype), [int(size) for size in value.shape]
+        if arg is not None and arg.type.startswith("tensor(") and isinstance(value, (list, tuple, int, float)):
+            return _SHORT[_convert.element_number(arg.type)], list(np.shape(value))
+    except Exception:
+        pass  # the run says what is wrong with it, if anything is
+    return None
 
 
-def _batch(value: Any) -> int | None:
-    try:
-        shape = value.shape() if callable(value.shape) else value.shape
-        return int(shape[0])
-    except (AttributeError, IndexError, TypeError, ValueError):
-        return None
-
-
-def _describe(feeds: Mapping[str, Any]) -> dict[str, Any]:
-    """Attributes of a run that follow from what it is fed."""
-    found: dict[str, Any] = {}
-    texts = []
-    for name, value in feeds.items():
-        if not isinstance(name, str):
+def _describe(feeds: Mapping[str, Any], args: Mapping[str, NodeArg]) -> dict[str, Any]:
+    """Attributes of a run that follow from what it is fed, in the order of the model's inputs."""
+    names = [name for name in args if name in feeds]
+    names += [name for name in feeds if isinstance(name, str) and name not in args]
+    texts, first = [], None
+    for name in names:
+        found = _describe_value(feeds[name], args.get(name))
+        if found is None:
             continue
-        text = _type_text(value)
-        texts.append(f"{name}: {text or type(value).__name__}")
-        batch = _batch(value)
-        if batch is not None:
-            found.setdefault("sonde.batch", batch)
-    found["sonde.inputs"] = texts[:64]
-    return found
+        first = found[1] if first is None else first
+        texts.append(f"{name}: {found[0]}[{'x'.join(map(str, found[1]))}]")
+    if not texts:
+        return {}
+    batch = {"sonde.batch": first[0]} if first and first[0] > 0 else {}
+    return {"sonde.inputs": texts[:_MOST], **batch}
 
 
-def _operator_attributes(columns: Mapping[str, Any], i: int) -> dict[str, Any]:
-    found: dict[str, Any] = {"sonde.op": columns["op_type"][i]}
-    for key in ("post_op", "kernel", "input_shapes", "input_types", "output_shapes", "output_types"):
-        if columns[key][i]:
-            found[f"sonde.{key}"] = columns[key][i]
-    if columns["node"][i]:
-        found["sonde.nodes"] = columns["node"][i].split(";")[:64]
-    for key in ("flops", "bytes"):
-        if columns[key][i] > 0:
-            found[f"sonde.{key}"] = int(columns[key][i])
-    return found
+def _plain(value: dict[str, Any]) -> Any:
+    """A value in the JSON of OTLP as Python has it."""
+    ((kind, inside),) = value.items()
+    if kind == "arrayValue":
+        return [_plain(item) for item in inside["values"]]
+    return int(inside) if kind == "intValue" else inside
+
+
+def _attributes(thing: dict[str, Any]) -> dict[str, Any]:
+    return {item["key"]: _plain(item["value"]) for item in thing["attributes"]}
 
 
 class _Instrument:
@@ -136,10 +163,13 @@ class _Instrument:
         self._name = f"run {session._model_name}"
         options = session.get_session_options()
         self._fixed: dict[str, Any] = {"sonde.model": session._model_name}
-        if options.intra_op_num_threads:
-            self._fixed["sonde.threads"] = options.intra_op_num_threads
-        inputs = [arg.name for arg in session.get_inputs()]
-        self._fixed["sonde.model_inputs"] = inputs[:64]
+        precision = options._entries.get("sonde.precision") or "file"
+        if precision != "auto":  # what that is here, the first recorded run says
+            self._fixed["sonde.precision"] = precision
+        self._fixed["sonde.threads"] = session.placement()["threads"]
+        self._fixed["sonde.session"] = int(options._entries.get("sonde.instance", "0"))
+        args = {arg.name: arg for arg in session.get_inputs() + session.get_overridable_initializers()}
+        self._args = {port[0]: args[port[0]] for port in session._inputs()}
 
     # ---------------------------------------------------------------- around a run
     def _within(
@@ -155,12 +185,12 @@ class _Instrument:
                 options.traceparent = _traceparent(span)
             if not span.is_recording():
                 return plain(options)
-            attributes = dict(self._fixed)
+            attributes = self._fixed | _thread.attributes
             if isinstance(feeds, Mapping):
-                attributes.update(_describe(feeds))
+                attributes.update(_describe(feeds, self._args))
             span.set_attributes(attributes)
             sink: list[Any] = []
-            wanted = self._budget.wants()
+            wanted = span.get_span_context().trace_flags.sampled and self._budget.wants()
             begin_ns, begin = time.time_ns(), time.perf_counter_ns()
             result = recorded(options, sink) if wanted else plain(options)
             run_ns = time.perf_counter_ns() - begin
@@ -175,34 +205,39 @@ class _Instrument:
     def _add_operators(self, run: Any, profile: _sonde.Profile, begin_ns: int, end_ns: int) -> int:
         """Spans of operators, and of the bodies of control flow between them, inside the run's own. Returns how long the
         run took by itself, without what was done to record it."""
-        from ._profile import Profile
-
-        columns = Profile(profile).columns()
+        request = json.loads(profile.write(".otlp.json", "iteration,operator,executor", False))
         spans: dict[str, Any] = {}
         left_out = own_ns = 0
-        for i, category in enumerate(columns["cat"]):
-            if category == "iteration":
-                own_ns = int(columns["dur"][i])
-            if category not in ("operator", "executor"):
+        for found in request["resourceSpans"][0]["scopeSpans"][0]["spans"]:
+            began, ended = int(found["startTimeUnixNano"]), int(found["endTimeUnixNano"])
+            attributes = _attributes(found)
+            if "sonde.run" in attributes:
+                own_ns = ended - began
+                self._take_precision(run, attributes)
                 continue
             if len(spans) >= self._most:
                 left_out += 1
                 continue
-            start = min(max(int(columns["start"][i]), begin_ns), end_ns)
-            parent = spans.get(columns["parent_span_id"][i], run)
-            operator = category == "operator"
+            start = min(max(began, begin_ns), end_ns)
             span = self._tracer.start_span(
-                columns["op_type"][i] if operator else columns["name"][i],
-                context=_trace.set_span_in_context(parent),
+                found["name"],
+                context=_trace.set_span_in_context(spans.get(found.get("parentSpanId"), run)),
                 start_time=start,
-                attributes=_operator_attributes(columns, i) if operator else None,
+                attributes=attributes,
             )
-            span.end(end_time=min(max(int(columns["end"][i]), start), end_ns))
-            spans[columns["span_id"][i]] = span
+            span.end(end_time=min(max(ended, start), end_ns))
+            spans[found["spanId"]] = span
         run.set_attribute("sonde.operators", len(spans))
         if left_out:
             run.set_attribute("sonde.operators_left_out", left_out)
         return own_ns
+
+    def _take_precision(self, run: Any, recorded: dict[str, Any]) -> None:
+        if "sonde.precision" in self._fixed or "sonde.precision" not in recorded:
+            return
+        found = {"sonde.precision": recorded["sonde.precision"]}
+        run.set_attributes(found)
+        self._fixed = self._fixed | found  # another thread may be reading it
 
     # ---------------------------------------------------------------- the methods
     def run(
@@ -292,3 +327,18 @@ def uninstrument(session: InferenceSession) -> None:
     """Takes back what instrument() did; without effect otherwise."""
     for name in _METHODS:
         session.__dict__.pop(name, None)
+
+
+def resource_attributes() -> dict[str, Any]:
+    """Attributes of this process for the resource of a tracer provider, as profiles have them that are sent without
+    OpenTelemetry's packages: host.name, process.pid, labels of SONDE_LABELS as sonde.label.NAME, and more. What the
+    service is called is not among them:
+
+    Resource.create({"service.name": "classifier"} | sonde.opentelemetry.resource_attributes())
+    """
+    with _record(level=1) as nothing:
+        pass
+    request = json.loads(nothing.to_bytes(".otlp.json"))
+    attributes = _attributes(request["resourceSpans"][0]["resource"])
+    attributes.pop("service.name")
+    return attributes

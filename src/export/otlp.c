@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Spans of a profile as OTLP has them. What is known of each is found in one walk at the beginning:
  * whom it lies in, and the outermost span, which is the trace. A span is written to memory first,
- * so that a request ends before it becomes too large; the profile itself is never copied. */
+ * so that a request ends before it becomes too large; the profile itself is never copied. The
+ * workers of a joined profile follow one another, each a resource with the numbers it has itself.
+ */
 #include "export/otlp.h"
 
 #include <inttypes.h>
@@ -21,6 +23,7 @@ typedef struct place { /* of a span; other spans by their position */
     uint32_t root;     /* whose trace it is: the outermost one's, or its run's */
     uint32_t run;      /* its run; NOBODY */
     uint32_t step;     /* of a run: the first step that ran in it; UINT32_MAX */
+    uint32_t inner;    /* of a run: operators and bodies in it that are shown */
     bool shown;
     bool dropped; /* it belongs to a run whose caller samples nothing */
 } place;
@@ -36,9 +39,13 @@ struct sn_otlp {
     const sn_otlp_resource *resource;
     uint32_t categories;
     place *places;
-    size_t next;  /* span to be looked at */
-    bool pending; /* `one` has a span that is not written yet */
+    uint32_t *order; /* of a joined profile: spans by worker; else NULL, they are in order */
+    size_t next;     /* place in that order to be looked at */
+    bool pending;    /* `one` has a span that is not written yet */
+    uint32_t worker; /* whose span that is; 0 where there are no workers */
     memory one;
+    memory head;      /* what comes before the spans of a worker: */
+    uint32_t head_of; /* this one; NOBODY */
     sn_writer w;
 };
 
@@ -52,6 +59,43 @@ static bool write_memory(sn_sink *sink, const void *data, size_t n)
 static void memory_init(memory *m, sn_allocator *alloc)
 {
     *m = (memory){.alloc = alloc, .sink = {.write = write_memory, .user = m}};
+}
+
+/* ------------------------------------------------------------------ workers */
+static uint32_t worker_of(const sn_profile *p, const sn_prof_span *s)
+{
+    return p->workers.n ? p->threads_seen.data[s->thread].worker : 0;
+}
+
+/* Numbers that joining moved, and whose they were; of a profile that is not joined, none and its
+ * own. */
+static sn_prof_worker origin_of(const sn_profile *p, const sn_prof_span *s)
+{
+    if (!p->workers.n)
+        return (sn_prof_worker){.part = NULL};
+    return p->workers.data[worker_of(p, s)];
+}
+
+static const sn_profile *part_of(const sn_profile *p, uint32_t worker)
+{
+    return p->workers.n ? p->workers.data[worker].part : p;
+}
+
+/* Spans of one worker after those of another, each in the order of their start. */
+static sonde_status order_spans(sn_otlp *o, sonde_error *err)
+{
+    const sn_profile *p = o->p;
+    size_t *first = sn_alloc_zero(p->alloc, (p->workers.n + 1) * sizeof *first);
+    o->order = sn_alloc(p->alloc, p->spans.n * sizeof *o->order);
+    for (size_t i = 0; first && i < p->spans.n; i++)
+        first[worker_of(p, &p->spans.data[i]) + 1]++;
+    for (size_t k = 0; first && k < p->workers.n; k++)
+        first[k + 1] += first[k];
+    for (size_t i = 0; first && o->order && i < p->spans.n; i++)
+        o->order[first[worker_of(p, &p->spans.data[i])]++] = (uint32_t)i;
+    const bool fine = first && o->order;
+    sn_free(p->alloc, first, (p->workers.n + 1) * sizeof *first);
+    return fine ? SONDE_OK : sn_fail_memory(err, p->spans.n * sizeof *o->order);
 }
 
 /* ------------------------------------------------------------------ who lies in whom */
@@ -94,6 +138,8 @@ static void find_place(sn_otlp *o, const sn_prof_index *index, uint32_t i)
     if (s->cat == SN_CAT_OPERATOR && own->run != NOBODY && o->places[own->run].step == UINT32_MAX)
         o->places[own->run].step = s->step;
     own->shown = is_shown(o, s);
+    if (own->shown && own->run != NOBODY)
+        o->places[own->run].inner += s->cat == SN_CAT_OPERATOR || s->cat == SN_CAT_EXECUTOR;
 }
 
 static sonde_status find_places(sn_otlp *o, sonde_error *err)
@@ -156,13 +202,13 @@ static void put_ids(sn_otlp *o, uint32_t i)
 }
 
 /* ------------------------------------------------------------------ attributes */
-static void shape_text(const sn_prof_tensor *x, char *text, size_t bytes)
+static void shape_text(const int64_t *dims, int32_t rank, char *text, size_t bytes)
 {
     size_t n = 0;
     text[0] = 0;
-    for (int32_t d = 0; d < x->rank && n + 24 < bytes; d++)
-        n += (size_t)snprintf(text + n, bytes - n, x->dims[d] >= 0 ? "%s%" PRId64 : "%s?",
-                              d ? "x" : "", x->dims[d]);
+    for (int32_t d = 0; d < rank && n + 24 < bytes; d++)
+        n += (size_t)snprintf(text + n, bytes - n, dims[d] >= 0 ? "%s%" PRId64 : "%s?",
+                              d ? "x" : "", dims[d]);
 }
 
 /* "f32[1x3x224x224]"; what is no tensor says so itself. */
@@ -172,7 +218,7 @@ static void put_tensors(sn_otlp *o, bool *first, const char *key, const sn_prof_
     sn_otlp_list_begin(&o->w, first, key);
     for (uint32_t i = 0; i < n && i < SN_OTLP_LIST_ITEMS; i++) {
         char dims[400], text[512];
-        shape_text(&list[i], dims, sizeof dims);
+        shape_text(list[i].dims, list[i].rank, dims, sizeof dims);
         snprintf(text, sizeof text, "%s[%s]", list[i].dtype, dims);
         sn_otlp_list_item(&o->w, i, list[i].rank >= 0 ? text : list[i].text ? list[i].text : "");
     }
@@ -199,54 +245,96 @@ static void put_step(sn_otlp *o, bool *first, const sn_prof_step *step)
         sn_otlp_integer(w, first, "sonde.bytes", (int64_t)step->bytes);
 }
 
-/* The model's inputs in this run, of steps that read them; the batch is the first one's first. */
+/* A model's inputs, each as the first step found it that reads it. */
+typedef struct inputs {
+    const sn_prof_tensor *tensors[SN_OTLP_LIST_ITEMS];
+    size_t n;
+} inputs;
+
+/* In the order of the model, which is that of its values; one whose value is 0, not known, stays
+ * behind those before it. */
+static void add_input(inputs *all, const sn_prof_tensor *x)
+{
+    if (!x->port || x->rank < 0 || all->n == SN_OTLP_LIST_ITEMS)
+        return;
+    for (size_t i = 0; i < all->n; i++)
+        if (strcmp(all->tensors[i]->port, x->port) == 0)
+            return;
+    size_t at = all->n++;
+    for (; x->value && at > 0 && all->tensors[at - 1]->value > x->value; at--)
+        all->tensors[at] = all->tensors[at - 1];
+    all->tensors[at] = x;
+}
+
+/* As the caller gave it, not as the step sees it. */
+static void port_shape(const sn_prof_tensor *x, const int64_t **dims, int32_t *rank)
+{
+    *dims = x->port_dims ? x->port_dims : x->dims;
+    *rank = x->port_dims ? x->port_rank : x->rank;
+}
+
+/* The model's inputs in this run, of steps that read them; the batch is the first one's first size.
+ */
 static void put_inputs(sn_otlp *o, bool *first, uint32_t step)
 {
     const sn_profile *p = o->p;
     const uint32_t table = p->steps.data[step].table;
-    const char *seen[SN_OTLP_LIST_ITEMS];
-    size_t n = 0;
+    inputs all = {.n = 0};
     int64_t batch = 0;
     while (step > 0 && p->steps.data[step - 1].table == table)
         step--;
     for (; step < p->steps.n && p->steps.data[step].table == table; step++)
-        for (uint32_t k = 0; k < p->steps.data[step].n_inputs && n < SN_OTLP_LIST_ITEMS; k++) {
-            const sn_prof_tensor *x = &p->steps.data[step].inputs[k];
-            bool again = !x->port || x->rank < 0;
-            for (size_t i = 0; i < n && !again; i++)
-                again = strcmp(seen[i], x->port) == 0;
-            if (again)
-                continue;
-            char dims[400], text[1024];
-            shape_text(x, dims, sizeof dims);
-            snprintf(text, sizeof text, "%.500s: %s[%s]", x->port, x->dtype, dims);
-            if (!n)
-                sn_otlp_list_begin(&o->w, first, "sonde.inputs");
-            if (!n && x->rank > 0)
-                batch = x->dims[0];
-            sn_otlp_list_item(&o->w, n, text);
-            seen[n++] = x->port;
-        }
-    if (n)
-        sn_otlp_list_end(&o->w);
+        for (uint32_t k = 0; k < p->steps.data[step].n_inputs; k++)
+            add_input(&all, &p->steps.data[step].inputs[k]);
+    if (!all.n)
+        return;
+    sn_otlp_list_begin(&o->w, first, "sonde.inputs");
+    for (size_t i = 0; i < all.n; i++) {
+        char dims[400], text[1024];
+        const sn_prof_tensor *x = all.tensors[i];
+        const int64_t *sizes;
+        int32_t rank;
+        port_shape(x, &sizes, &rank);
+        shape_text(sizes, rank, dims, sizeof dims);
+        batch = i == 0 && rank > 0 ? sizes[0] : batch;
+        snprintf(text, sizeof text, "%.500s: %s[%s]", x->port, x->dtype, dims);
+        sn_otlp_list_item(&o->w, i, text);
+    }
+    sn_otlp_list_end(&o->w);
     if (batch > 0)
         sn_otlp_integer(&o->w, first, "sonde.batch", batch);
 }
 
-static void put_run(sn_otlp *o, bool *first, const sn_prof_span *s, uint32_t step)
+static void put_run(sn_otlp *o, bool *first, const sn_prof_span *s, const place *at)
 {
     sn_writer *w = &o->w;
-    sn_otlp_text(w, first, "sonde.model", o->p->model_name);
-    sn_otlp_text(w, first, "sonde.precision", o->p->precision);
-    if (o->p->threads > 0)
-        sn_otlp_integer(w, first, "sonde.threads", o->p->threads);
-    sn_otlp_integer(w, first, "sonde.session", s->instance);
-    sn_otlp_integer(w, first, "sonde.run", s->run);
+    const sn_prof_worker moved = origin_of(o->p, s);
+    const sn_profile *p = moved.part ? moved.part : o->p;
+    sn_otlp_text(w, first, "sonde.model", p->model_name);
+    sn_otlp_text(w, first, "sonde.precision", p->precision);
+    const uint32_t own = at->step < o->p->steps.n ? o->p->steps.data[at->step].threads : 0;
+    if (own || p->threads > 0)
+        sn_otlp_integer(w, first, "sonde.threads", own ? own : (uint32_t)p->threads);
+    sn_otlp_integer(w, first, "sonde.session", s->instance - moved.first_instance);
+    sn_otlp_integer(w, first, "sonde.run", s->run ? s->run - moved.first_run : 0);
     sn_otlp_integer(w, first, "sonde.iteration", s->iteration);
     if (s->warmup)
         sn_otlp_true(w, first, "sonde.warmup");
-    if (step < o->p->steps.n)
-        put_inputs(o, first, step);
+    if (at->step < o->p->steps.n)
+        put_inputs(o, first, at->step);
+    if (at->inner)
+        sn_otlp_integer(w, first, "sonde.operators", at->inner);
+}
+
+static void put_thread(sn_otlp *o, bool *first, const sn_prof_span *s)
+{
+    const sn_prof_worker moved = origin_of(o->p, s);
+    const sn_profile *p = moved.part ? moved.part : o->p;
+    const uint32_t at = s->thread - moved.first_thread;
+    if (at >= p->threads_seen.n)
+        return;
+    sn_otlp_integer(&o->w, first, "thread.id", p->threads_seen.data[at].os_tid);
+    sn_otlp_text(&o->w, first, "thread.name", p->threads_seen.data[at].name);
 }
 
 static void put_attributes(sn_otlp *o, uint32_t i)
@@ -255,16 +343,12 @@ static void put_attributes(sn_otlp *o, uint32_t i)
     bool first = true;
     sn_put(&o->w, ",\"attributes\":[");
     if (s->cat == SN_CAT_ITERATION)
-        put_run(o, &first, s, o->places[i].step);
+        put_run(o, &first, s, &o->places[i]);
     if (s->cat == SN_CAT_OPERATOR && s->step < o->p->steps.n)
         put_step(o, &first, &o->p->steps.data[s->step]);
     if (s->cat == SN_CAT_USER)
         sn_otlp_text(&o->w, &first, "sonde.args", s->args);
-    if (s->thread < o->p->threads_seen.n) {
-        const sn_prof_thread *t = &o->p->threads_seen.data[s->thread];
-        sn_otlp_integer(&o->w, &first, "thread.id", t->os_tid);
-        sn_otlp_text(&o->w, &first, "thread.name", t->name);
-    }
+    put_thread(o, &first, s);
     sn_put(&o->w, "]");
 }
 
@@ -274,7 +358,7 @@ static void put_name(sn_otlp *o, const sn_prof_span *s)
     const sn_prof_step *step = s->step < o->p->steps.n ? &o->p->steps.data[s->step] : NULL;
     if (s->cat == SN_CAT_ITERATION) {
         char text[600];
-        snprintf(text, sizeof text, "run %.500s", o->p->model_name);
+        snprintf(text, sizeof text, "run %.500s", part_of(o->p, worker_of(o->p, s))->model_name);
         sn_put_json(&o->w, text);
         return;
     }
@@ -321,8 +405,12 @@ sonde_status sn_otlp_open(sn_otlp **otlp, const sn_profile *p, const sn_otlp_res
     o->p = p;
     o->resource = resource;
     o->categories = categories ? categories : p->categories;
+    o->head_of = NOBODY;
     memory_init(&o->one, p->alloc);
-    const sonde_status st = find_places(o, err);
+    memory_init(&o->head, p->alloc);
+    sonde_status st = find_places(o, err);
+    if (st == SONDE_OK && p->workers.n)
+        st = order_spans(o, err);
     if (st != SONDE_OK) {
         sn_otlp_close(o);
         return st;
@@ -337,67 +425,119 @@ void sn_otlp_close(sn_otlp *o)
         return;
     sn_allocator *alloc = o->p->alloc;
     sn_vec_free(&o->one.bytes, alloc);
+    sn_vec_free(&o->head.bytes, alloc);
+    sn_free(alloc, o->order, o->p->spans.n * sizeof *o->order);
     sn_free(alloc, o->places, o->p->spans.n * sizeof *o->places);
     sn_free(alloc, o, sizeof *o);
 }
 
-static const char ending[] = "]}]}]}\n";
+static const char beginning[] = "{\"resourceSpans\":[", after_spans[] = "]}]}", ending[] = "]}\n";
 
-static sonde_status put_head(sn_otlp *o, sn_sink *sink, size_t *bytes, sonde_error *err)
+/* What comes before the spans of a worker into o->head. */
+static sonde_status make_head(sn_otlp *o, uint32_t worker, sonde_error *err)
 {
-    memory head;
-    memory_init(&head, o->p->alloc);
-    sn_writer_init(&o->w, &head.sink);
-    sn_put(&o->w, "{\"resourceSpans\":[{\"resource\":");
-    sn_otlp_put_resource(&o->w, o->p, o->resource);
+    const sn_profile *part = part_of(o->p, worker);
+    if (o->head_of == worker)
+        return SONDE_OK;
+    o->head_of = NOBODY;
+    o->head.bytes.n = 0;
+    sn_writer_init(&o->w, &o->head.sink);
+    sn_put(&o->w, "{\"resource\":");
+    sn_otlp_put_resource(&o->w, part, o->resource, part != o->p);
     sn_put(&o->w, ",\"scopeSpans\":[{\"scope\":{\"name\":\"sonde\",\"version\":");
-    sn_put_json(&o->w, o->p->version);
+    sn_put_json(&o->w, part->version);
     sn_put(&o->w, "},\"spans\":[");
-    const bool fine = sn_writer_finish(&o->w, NULL) == SONDE_OK;
-    if (fine)
-        (void)sn_sink_write(sink, head.bytes.data, head.bytes.n);
-    *bytes = head.bytes.n;
-    sn_vec_free(&head.bytes, o->p->alloc);
-    return fine ? SONDE_OK : sn_fail_memory(err, *bytes);
+    if (sn_writer_finish(&o->w, NULL))
+        return sn_fail_memory(err, o->head.bytes.n);
+    o->head_of = worker;
+    return SONDE_OK;
 }
 
 /* The next span into o->one; false: there is none. */
 static sonde_status advance(sn_otlp *o, bool *have, sonde_error *err)
 {
     while (!o->pending && o->next < o->p->spans.n) {
-        const uint32_t i = (uint32_t)o->next++;
+        const uint32_t i = o->order ? o->order[o->next] : (uint32_t)o->next;
+        o->next++;
         if (!o->places[i].shown)
             continue;
         SN_TRY(make_span(o, i, err));
+        o->worker = worker_of(o->p, &o->p->spans.data[i]);
         o->pending = true;
     }
     *have = o->pending;
     return SONDE_OK;
 }
 
+/* A request while it is written. */
+typedef struct request {
+    sn_sink *sink;
+    size_t bytes;
+    uint32_t worker; /* whose spans are under way; NOBODY */
+} request;
+
+static void add(request *r, const void *data, size_t n)
+{
+    (void)sn_sink_write(r->sink, data, n);
+    r->bytes += n;
+}
+
+static void add_head(sn_otlp *o, request *r, uint32_t worker)
+{
+    if (r->worker == NOBODY) {
+        add(r, beginning, sizeof beginning - 1);
+    } else {
+        add(r, after_spans, sizeof after_spans - 1);
+        add(r, ",\n", 2);
+    }
+    add(r, o->head.bytes.data, o->head.bytes.n);
+    r->worker = worker;
+}
+
+static sonde_status end(request *r, sonde_error *err)
+{
+    if (r->worker != NOBODY) {
+        add(r, after_spans, sizeof after_spans - 1);
+        add(r, ending, sizeof ending - 1);
+    }
+    return r->sink->failed ? sn_fail(err, SONDE_IO, "writing the profile failed") : SONDE_OK;
+}
+
 sonde_status sn_otlp_next(sn_otlp *o, size_t most_bytes, sn_sink *sink, size_t *spans,
                           sonde_error *err)
 {
-    size_t bytes = 0;
+    enum { ENDS = sizeof after_spans + sizeof ending };
+    request r = {.sink = sink, .worker = NOBODY};
     bool have = false;
     *spans = 0;
     SN_TRY(advance(o, &have, err));
-    if (!have)
-        return SONDE_OK;
-    SN_TRY(put_head(o, sink, &bytes, err));
     while (have && !sink->failed) {
-        const size_t more = o->one.bytes.n + 1 + sizeof ending;
-        if (*spans && most_bytes && (bytes > most_bytes || more > most_bytes - bytes))
+        const bool same = r.worker == o->worker;
+        SN_TRY(make_head(o, o->worker, err));
+        const size_t head = same ? 0 : o->head.bytes.n + sizeof after_spans + 2;
+        const size_t more = head + 2 + o->one.bytes.n + ENDS;
+        if (*spans && most_bytes && (r.bytes > most_bytes || more > most_bytes - r.bytes))
             break;
-        (void)sn_sink_text(sink, *spans ? ",\n" : "\n");
-        (void)sn_sink_write(sink, o->one.bytes.data, o->one.bytes.n);
-        bytes += o->one.bytes.n + 2;
+        if (!same)
+            add_head(o, &r, o->worker);
+        add(&r, same ? ",\n" : "\n", same ? 2 : 1);
+        add(&r, o->one.bytes.data, o->one.bytes.n);
         ++*spans;
         o->pending = false;
         SN_TRY(advance(o, &have, err));
     }
-    (void)sn_sink_text(sink, ending);
-    return sink->failed ? sn_fail(err, SONDE_IO, "writing the profile failed") : SONDE_OK;
+    return end(&r, err);
+}
+
+/* A request without spans is one, too. */
+static sonde_status put_no_spans(sn_otlp *o, sn_sink *sink, sonde_error *err)
+{
+    request r = {.sink = sink, .worker = NOBODY};
+    for (uint32_t k = 0; k < (o->p->workers.n ? o->p->workers.n : 1); k++) {
+        SN_TRY(make_head(o, k, err));
+        add_head(o, &r, k);
+    }
+    return end(&r, err);
 }
 
 static sonde_status write_otlp_with(const sn_profile *p, const sn_export_options *opt,
@@ -405,14 +545,11 @@ static sonde_status write_otlp_with(const sn_profile *p, const sn_export_options
 {
     const sn_otlp_resource nothing = {NULL, NULL};
     sn_otlp *o = NULL;
-    size_t spans = 0, bytes = 0;
+    size_t spans = 0;
     SN_TRY(sn_otlp_open(&o, p, &nothing, opt ? opt->categories : 0, err));
     sonde_status st = sn_otlp_next(o, 0, sink, &spans, err);
-    if (st == SONDE_OK && !spans) { /* a request without spans is one, too */
-        st = put_head(o, sink, &bytes, err);
-        if (st == SONDE_OK && !sn_sink_text(sink, ending))
-            st = sn_fail(err, SONDE_IO, "writing the profile failed");
-    }
+    if (st == SONDE_OK && !spans)
+        st = put_no_spans(o, sink, err);
     sn_otlp_close(o);
     return st;
 }

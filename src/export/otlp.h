@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A profile as requests to an OpenTelemetry collector: the JSON of OTLP's
  * ExportTraceServiceRequest, whole or in parts of bounded size. Each run is a span, its operators
- * are spans inside of it, and a run that had a caller's trace belongs to that. */
+ * are spans inside of it, and a run that had a caller's trace belongs to that. Each worker of a
+ * joined profile is a resource of its own. docs/service.md lists the attributes. */
 #ifndef SN_EXPORT_OTLP_H
 #define SN_EXPORT_OTLP_H
 
@@ -37,8 +38,9 @@ void sn_otlp_true(struct sn_writer *w, bool *first, const char *key);
 void sn_otlp_list_begin(struct sn_writer *w, bool *first, const char *key);
 void sn_otlp_list_item(struct sn_writer *w, size_t index, const char *value);
 void sn_otlp_list_end(struct sn_writer *w);
-/* {"attributes":[…]} of the process that the profile is of. */
+/* {"attributes":[…]} of the process that the profile is of. `one_of_several`: it was joined to
+ * others, and what tells them apart is not what `resource` says of all of them. */
 void sn_otlp_put_resource(struct sn_writer *w, const sn_profile *p,
-                          const sn_otlp_resource *resource);
+                          const sn_otlp_resource *resource, bool one_of_several);
 
 #endif

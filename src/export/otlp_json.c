@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hex.h"
+#include "base/utf8.h"
 #include "export/otlp.h"
 #include "export/writer.h"
 
@@ -114,35 +115,90 @@ static bool next_pair(const char **at, pair *p)
     return true;
 }
 
-static bool is_ours(const char *key)
+#define LABEL "sonde.label."
+
+/* Whether two texts are one in JSON, where bytes that are no character all look alike. */
+static bool look_alike(const char *a, const char *b)
+{
+    const unsigned char *x = (const unsigned char *)a, *y = (const unsigned char *)b;
+    uint32_t c, d;
+    while (*x && *y) {
+        const size_t n = sn_utf8_char(x, strnlen((const char *)x, 4), &c);
+        const size_t m = sn_utf8_char(y, strnlen((const char *)y, 4), &d);
+        if ((n ? c : 0xFFFD) != (m ? d : 0xFFFD))
+            return false;
+        x += n ? n : 1;
+        y += m ? m : 1;
+    }
+    return *x == *y;
+}
+
+/* The host has a name of its own among attributes; and keys differ, so that of two labels that look
+ * alike there is the first. */
+static bool is_shown(const sn_labels *labels, size_t k)
+{
+    const char *key = labels->list.data[k].key;
+    if (strcmp(key, SN_LABEL_HOST) == 0)
+        return false;
+    for (size_t i = 0; i < k; i++)
+        if (look_alike(labels->list.data[i].key, key))
+            return false;
+    return true;
+}
+
+/* Whether the profile itself says this. */
+static bool is_ours(const sn_profile *p, const char *key)
 {
     static const char *const keys[] = {"service.name", "process.pid", "host.cpu.model.name",
                                        "sonde.version", "sonde.cpu.level"};
     for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++)
         if (strcmp(key, keys[k]) == 0)
             return true;
+    if (strncmp(key, LABEL, sizeof LABEL - 1) != 0)
+        return false;
+    for (size_t k = 0; k < p->labels.list.n; k++)
+        if (look_alike(p->labels.list.data[k].key, key + sizeof LABEL - 1))
+            return is_shown(&p->labels, k);
     return false;
 }
 
-void sn_otlp_put_resource(sn_writer *w, const sn_profile *p, const sn_otlp_resource *resource)
+static void put_labels(sn_writer *w, bool *first, const sn_labels *labels)
+{
+    char key[sizeof LABEL + SN_LABEL_KEY_BYTES];
+    for (size_t k = 0; k < labels->list.n; k++) {
+        snprintf(key, sizeof key, LABEL "%s", labels->list.data[k].key);
+        if (is_shown(labels, k))
+            sn_otlp_text(w, first, key, labels->list.data[k].value);
+    }
+}
+
+void sn_otlp_put_resource(sn_writer *w, const sn_profile *p, const sn_otlp_resource *resource,
+                          bool one_of_several)
 {
     char name[SN_OTLP_TEXT_BYTES];
-    bool first = true;
+    const char *host = sn_labels_get(&p->labels, SN_LABEL_HOST);
+    bool first = true, host_said = false;
     pair one;
     snprintf(name, sizeof name, "sonde");
-    for (const char *at = resource->attributes; next_pair(&at, &one);)
+    for (const char *at = resource->attributes; next_pair(&at, &one);) {
         if (strcmp(one.key, "service.name") == 0 && one.value[0])
             snprintf(name, sizeof name, "%s", one.value);
+        host_said |= strcmp(one.key, "host.name") == 0 && one.value[0];
+    }
+    host_said &= !one_of_several || !*host;
     const bool said = resource->service_name && *resource->service_name;
     sn_put(w, "{\"attributes\":[");
     sn_otlp_text(w, &first, "service.name", said ? resource->service_name : name);
     for (const char *at = resource->attributes; next_pair(&at, &one);)
-        if (one.key[0] && !is_ours(one.key))
+        if (one.key[0] && !is_ours(p, one.key) && (host_said || strcmp(one.key, "host.name") != 0))
             sn_otlp_text(w, &first, one.key, one.value);
+    if (!host_said)
+        sn_otlp_text(w, &first, "host.name", host);
     if (p->pid > 0)
         sn_otlp_integer(w, &first, "process.pid", p->pid);
     sn_otlp_text(w, &first, "host.cpu.model.name", p->cpu_model);
     sn_otlp_text(w, &first, "sonde.version", p->version);
     sn_otlp_text(w, &first, "sonde.cpu.level", p->cpu_level);
+    put_labels(w, &first, &p->labels);
     sn_put(w, "]}");
 }

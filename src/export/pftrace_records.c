@@ -133,6 +133,14 @@ void sn_pf_record_thread(sn_proto *p, const sn_prof_thread *thread)
     end(p, m);
 }
 
+static void put_dims(sn_proto *p, uint32_t field, const int64_t *dims, int32_t rank)
+{
+    const size_t mark = sn_proto_begin(p, field);
+    for (int32_t d = 0; d < rank; d++)
+        sn_proto_packed(p, (uint64_t)dims[d]);
+    sn_proto_end(p, mark);
+}
+
 static void put_tensors(sn_proto *p, uint32_t field, const sn_prof_tensor *list, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -140,17 +148,15 @@ static void put_tensors(sn_proto *p, uint32_t field, const sn_prof_tensor *list,
         size_t mark = sn_proto_begin(p, field);
         put_text(p, SN_PF_TENSOR_NAME, x->name);
         put_text(p, SN_PF_TENSOR_DTYPE, x->dtype);
-        if (x->rank >= 0) {
-            size_t dims = sn_proto_begin(p, SN_PF_TENSOR_DIMS);
-            for (int32_t d = 0; d < x->rank; d++)
-                sn_proto_packed(p, (uint64_t)x->dims[d]);
-            sn_proto_end(p, dims);
-        }
+        if (x->rank >= 0)
+            put_dims(p, SN_PF_TENSOR_DIMS, x->dims, x->rank);
         put_text(p, SN_PF_TENSOR_TEXT, x->text);
         put_number(p, SN_PF_TENSOR_CONSTANT, x->constant);
         put_double(p, SN_PF_TENSOR_ZEROS, x->zeros);
         put_number(p, SN_PF_TENSOR_VALUE, x->value);
         put_text(p, SN_PF_TENSOR_PORT, x->port);
+        if (x->port_dims)
+            put_dims(p, SN_PF_TENSOR_PORT_DIMS, x->port_dims, x->port_rank);
         sn_proto_end(p, mark);
     }
 }
@@ -194,6 +200,7 @@ void sn_pf_record_step(sn_proto *p, const sn_prof_step *s)
                    (s->control ? SN_PF_STEP_CONTROL : 0u));
     put_counts(p, SN_PF_STEP_COUNTS, &s->hw);
     put_text(p, SN_PF_STEP_ARITHMETIC, sn_arithmetic_name(s->arithmetic));
+    put_number(p, SN_PF_STEP_THREADS, s->threads);
     end(p, m);
 }
 

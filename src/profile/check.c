@@ -61,7 +61,7 @@ static bool good_tensors(const sn_prof_tensor *list, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         const sn_prof_tensor *x = &list[i];
         if (!x->name || !x->dtype || x->rank < -1 || (x->rank > 0 && !x->dims) ||
-            !(x->zeros == -1 || (x->zeros >= 0 && x->zeros <= 1)))
+            x->port_rank < 0 || !(x->zeros == -1 || (x->zeros >= 0 && x->zeros <= 1)))
             return false;
     }
     return true;

@@ -101,7 +101,8 @@ enum {
     SN_PF_STEP_BIND_NS = 13,
     SN_PF_STEP_FLAGS = 14,
     SN_PF_STEP_COUNTS = 15,
-    SN_PF_STEP_ARITHMETIC = 16 /* its name */
+    SN_PF_STEP_ARITHMETIC = 16, /* its name */
+    SN_PF_STEP_THREADS = 17
 };
 enum { SN_PF_STEP_FOLDED = 1, SN_PF_STEP_DYNAMIC = 2, SN_PF_STEP_CONTROL = 4 };
 enum { SN_PF_COUNTS_STEP = 1, SN_PF_COUNTS_COUNTS = 2 };
@@ -121,7 +122,8 @@ enum {
     SN_PF_TENSOR_CONSTANT = 5,
     SN_PF_TENSOR_ZEROS = 6,
     SN_PF_TENSOR_VALUE = 7,
-    SN_PF_TENSOR_PORT = 8
+    SN_PF_TENSOR_PORT = 8,
+    SN_PF_TENSOR_PORT_DIMS = 9 /* packed; there where they are not DIMS */
 };
 
 enum {

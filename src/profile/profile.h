@@ -38,6 +38,9 @@ typedef struct sn_prof_tensor { /* an input or output of a step as bound */
                             and shapes; 0: not known */
     const char *port;    /* of a step's input: the graph's input whose memory it is; of an output:
                             the graph's output. Else NULL; never "" */
+    const int64_t *port_dims; /* of a port whose shape is another than `dims`, as of one that is
+                                 reshaped; else NULL */
+    int32_t port_rank;        /* of port_dims */
 } sn_prof_tensor;
 
 typedef struct sn_prof_origin {
@@ -53,6 +56,7 @@ typedef struct sn_prof_hw {
 /* One step of one binding ("node table"). */
 typedef struct sn_prof_step {
     uint32_t table, index; /* binding id and position in it */
+    uint32_t threads;      /* of the session, that the binding is for; 0: not known */
     const char *op_type;   /* the anchor's; "[Reorder]": work that is no node's */
     const char *name;      /* the anchor's; "" when the node is unnamed */
     const char *post_op;   /* "Add+Relu" or "" */

@@ -193,8 +193,8 @@ void sn_pf_read_thread(sn_pf_reader *r, sn_wire w)
     r->b.failed |= !sn_vec_push(&r->p->threads_seen, r->p->alloc, thread);
 }
 
-/* Dims of a tensor; what is left of a broken list is not used. */
-static void read_dims(sn_pf_reader *r, const sn_field *f, sn_prof_tensor *x)
+/* What is left of a broken list is not used. */
+static void read_dims(sn_pf_reader *r, const sn_field *f, const int64_t **to, int32_t *rank)
 {
     size_t n = 0;
     if (!sn_wire_count(f, SN_WIRE_VARINT, &n) || n > INT32_MAX)
@@ -209,8 +209,8 @@ static void read_dims(sn_pf_reader *r, const sn_field *f, sn_prof_tensor *x)
     uint64_t v;
     for (size_t i = 0; i < n && sn_wire_iter_next(&it, &v); i++)
         dims[i] = (int64_t)v;
-    x->dims = dims;
-    x->rank = (int32_t)n;
+    *to = dims;
+    *rank = (int32_t)n;
 }
 
 static sn_prof_tensor read_tensor(sn_pf_reader *r, sn_wire w)
@@ -226,7 +226,7 @@ static sn_prof_tensor read_tensor(sn_pf_reader *r, sn_wire w)
             x.dtype = sn_pf_text(r, &f);
             break;
         case SN_LEN(SN_PF_TENSOR_DIMS):
-            read_dims(r, &f, &x);
+            read_dims(r, &f, &x.dims, &x.rank);
             break;
         case SN_LEN(SN_PF_TENSOR_TEXT):
             x.text = sn_pf_text(r, &f);
@@ -245,6 +245,9 @@ static sn_prof_tensor read_tensor(sn_pf_reader *r, sn_wire w)
         case SN_LEN(SN_PF_TENSOR_PORT):
             x.port = sn_pf_text(r, &f);
             x.port = *x.port ? x.port : NULL;
+            break;
+        case SN_LEN(SN_PF_TENSOR_PORT_DIMS):
+            read_dims(r, &f, &x.port_dims, &x.port_rank);
             break;
         default:
             break;
@@ -369,6 +372,9 @@ void sn_pf_read_step(sn_pf_reader *r, sn_wire w)
             break;
         case SN_INT(SN_PF_STEP_BYTES):
             s.bytes = f.num;
+            break;
+        case SN_INT(SN_PF_STEP_THREADS):
+            s.threads = sn_pf_small(f.num);
             break;
         case SN_INT(SN_PF_STEP_BIND_NS):
             s.bind_ns = f.num;

@@ -51,6 +51,26 @@ static bool find_ports(const sn_binding *b, sn_allocator *alloc, ports *p)
     return true;
 }
 
+static int64_t *copy_dims(const sn_type *t, sn_arena *arena)
+{
+    int64_t *dims = SN_NEW_N(arena, int64_t, t->rank + 1);
+    for (int32_t i = 0; dims && i < t->rank; i++)
+        dims[i] = t->dims[i];
+    return dims;
+}
+
+/* A port that the step sees in another shape, as behind a Reshape that moves nothing. */
+static bool port_shape(const sn_type *t, sn_arena *arena, sn_prof_tensor *row)
+{
+    if (!sn_type_is_concrete(t) || row->rank < 0)
+        return true;
+    if (t->rank == row->rank && memcmp(t->dims, row->dims, (size_t)t->rank * sizeof *t->dims) == 0)
+        return true;
+    row->port_rank = t->rank;
+    row->port_dims = copy_dims(t, arena);
+    return row->port_dims != NULL;
+}
+
 static bool port_row(const sn_binding *b, const sn_value *v, const sn_value *const *by,
                      sn_arena *arena, sn_prof_tensor *row)
 {
@@ -59,7 +79,7 @@ static bool port_row(const sn_binding *b, const sn_value *v, const sn_value *con
     if (!*name)
         return true;
     row->port = sn_arena_strdup(arena, name);
-    return row->port != NULL;
+    return row->port && port_shape(&b->facts[port->id].type, arena, row);
 }
 
 /* False: out of memory. */
@@ -76,13 +96,10 @@ static bool tensor_row(const sn_binding *b, const sn_value *v, const char *name,
     if (t->kind == SN_KIND_TENSOR)
         row->dtype = sn_dtype_name(stored_dtype(fact));
     if (t->kind == SN_KIND_TENSOR && sn_type_is_concrete(t)) {
-        int64_t *dims = SN_NEW_N(arena, int64_t, t->rank + 1);
-        if (!dims)
-            return false;
-        for (int32_t i = 0; i < t->rank; i++)
-            dims[i] = t->dims[i];
         row->rank = t->rank;
-        row->dims = dims;
+        row->dims = copy_dims(t, arena);
+        if (!row->dims)
+            return false;
     } else {
         char text[256];
         row->text = sn_arena_strdup(arena, sn_type_text(t, g->symbols.data, text, sizeof text));
@@ -155,6 +172,7 @@ static bool step_row(const sn_binding *b, uint32_t i, const ports *ends, const s
     const sn_graph *g = b->program->graph;
     *row = (sn_prof_step){.table = b->id,
                           .index = i,
+                          .threads = (uint32_t)b->threads,
                           .flops = info->flops,
                           .bytes = info->bytes,
                           .arithmetic = info->arithmetic,
@@ -185,6 +203,7 @@ static bool folded_row(const sn_binding *b, uint32_t id, sn_arena *arena, sn_pro
         return false;
     *row = (sn_prof_step){.table = b->id,
                           .index = SN_TRACE_NONE,
+                          .threads = (uint32_t)b->threads,
                           .op_type = origin->op_type,
                           .name = origin->name,
                           .post_op = "",

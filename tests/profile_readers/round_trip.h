@@ -49,6 +49,11 @@ static inline sn_profile *rich_profile(sn_allocator *alloc)
     in[1].constant = true;
     in[1].zeros = 0.25;
     in[0].zeros = -1;
+    in[0].port = "picture";
+    in[0].port_rank = 2;
+    in[0].port_dims = (const int64_t *)memcpy(SN_NEW_N(&p->arena, int64_t, 2), (int64_t[]){3, 16},
+                                              2 * sizeof(int64_t));
+    conv->threads = 3;
     uint32_t folded = syn_step(p, "Constant", "c0", "", "");
     p->steps.data[folded].folded = true;
     uint32_t scalar = syn_step(p, "Loop", "", "", "");

@@ -22,6 +22,11 @@ static void compare_tensors(const sn_prof_tensor *a, const sn_prof_tensor *b, ui
             CHECK_EQ(a[i].dims[d], b[i].dims[d]);
         CHECK_EQ(a[i].constant, b[i].constant);
         CHECK(a[i].zeros == b[i].zeros);
+        CHECK(same_text(a[i].port, b[i].port));
+        CHECK_EQ(!a[i].port_dims, !b[i].port_dims);
+        CHECK_EQ(a[i].port_rank, b[i].port_rank);
+        for (int32_t d = 0; d < a[i].port_rank; d++)
+            CHECK_EQ(a[i].port_dims[d], b[i].port_dims[d]);
     }
 }
 
@@ -32,6 +37,7 @@ static void compare_steps(const sn_profile *a, const sn_profile *b)
         const sn_prof_step *x = &a->steps.data[i], *y = &b->steps.data[i];
         CHECK_EQ(x->table, y->table);
         CHECK_EQ(x->index, y->index);
+        CHECK_EQ(x->threads, y->threads);
         CHECK(same_text(x->op_type, y->op_type) && same_text(x->name, y->name));
         CHECK(same_text(x->post_op, y->post_op) && same_text(x->kernel, y->kernel));
         CHECK(same_text(x->attributes, y->attributes));

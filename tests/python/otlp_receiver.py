@@ -95,24 +95,28 @@ def check_span(span):
     return span
 
 
-def resource_of(body):
-    request = json.loads(body)
-    assert list(request) == ["resourceSpans"] and len(request["resourceSpans"]) == 1
-    return attributes_of(request["resourceSpans"][0]["resource"])
-
-
-def spans_of(body):
-    """The spans of a request, each of which is checked."""
+def entries_of(body):
+    """The attributes of each resource of a request, with its spans, each of which is checked."""
     request = json.loads(body)
     assert list(request) == ["resourceSpans"]
     found = []
-    for resource in request["resourceSpans"]:
-        assert set(resource) == {"resource", "scopeSpans"}
-        attributes_of(resource["resource"])
-        for scope in resource["scopeSpans"]:
+    for entry in request["resourceSpans"]:
+        assert set(entry) == {"resource", "scopeSpans"}
+        spans = []
+        for scope in entry["scopeSpans"]:
             assert scope["scope"]["name"] == "sonde"
-            found += [check_span(span) for span in scope["spans"]]
+            spans += [check_span(span) for span in scope["spans"]]
+        found.append((attributes_of(entry["resource"]), spans))
     return found
+
+
+def resource_of(body):
+    ((resource, _),) = entries_of(body)
+    return resource
+
+
+def spans_of(body):
+    return [span for _, spans in entries_of(body) for span in spans]
 
 
 def parse_with_proto(body):

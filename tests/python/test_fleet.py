@@ -10,6 +10,7 @@ import textwrap
 
 import numpy as np
 import pytest
+from otlp_receiver import attributes_of, entries_of
 
 import sonde
 
@@ -153,6 +154,25 @@ def test_other_formats_of_a_fleet(fleet, folder, tmp_path):
     for suffix in (".html", ".csv", ".md", ".xlsx", ".folded", ".pb.gz", ".page.gz"):
         fleet.save(tmp_path / f"fleet{suffix}")
         assert (tmp_path / f"fleet{suffix}").stat().st_size > 100
+
+
+def test_spans_for_a_collector_lie_beside_their_worker(fleet, folder, tmp_path):
+    own, again = tmp_path / "own.otlp.json", tmp_path / "again.otlp.json"
+    fleet.save(own)
+    fleet.save(tmp_path / "fleet.pftrace")
+    sonde.load_profile(tmp_path / "fleet.pftrace").export(again)
+    assert again.read_bytes() == own.read_bytes()
+    entries = entries_of(own.read_bytes())
+    names = [resource["sonde.label.worker"] for resource, _ in entries]
+    assert names == ["a1", "a2", "b1", "b2"]
+    for name, (resource, spans) in zip(names, entries, strict=True):
+        assert resource["host.name"] == f"box-{name[0]}" and resource["sonde.label.version"] == "3"
+        alone = sonde.load_profile(folder / f"{name}.pftrace")
+        ((single, expected),) = entries_of(alone.to_bytes(".otlp.json"))
+        assert single == resource
+        assert [(span["name"], attributes_of(span)) for span in spans] == [
+            (span["name"], attributes_of(span)) for span in expected]
+    assert len({span["spanId"] for _, spans in entries for span in spans}) == sum(len(spans) for _, spans in entries)
 
 
 def test_a_straggler_is_named_by_its_runs(tmp_path):

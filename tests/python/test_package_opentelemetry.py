@@ -2,7 +2,10 @@
 """sonde.opentelemetry: spans of runs within the caller's trace, of operators for sampled runs, threads, coroutines,
 failures; and profiles that are sent without OpenTelemetry's packages."""
 
+import ast
 import asyncio
+import json
+import os
 import subprocess
 import sys
 import threading
@@ -10,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from otlp_receiver import Receiver, attributes_of
+from otlp_receiver import Receiver, attributes_of, resource_of, spans_of
 
 sonde = pytest.importorskip("sonde")
 
@@ -88,6 +91,7 @@ def test_a_wrong_address_is_an_exception():
 # ---------------------------------------------------------------- with the packages
 sdk = pytest.importorskip("opentelemetry.sdk.trace", reason="opentelemetry-sdk is not installed")
 from opentelemetry import trace  # noqa: E402
+from opentelemetry.sdk.resources import Resource  # noqa: E402
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor  # noqa: E402
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter  # noqa: E402
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF  # noqa: E402
@@ -98,12 +102,12 @@ import sonde.opentelemetry  # noqa: E402
 class Traced:
     """A session with spans kept in memory."""
 
-    def __init__(self, model="zoo:tiny_cnn", sampler=None, **settings):
+    def __init__(self, model="zoo:tiny_cnn", sampler=None, options=None, resource=None, **settings):
         self.exporter = InMemorySpanExporter()
-        self.provider = sdk.TracerProvider(sampler=sampler) if sampler else sdk.TracerProvider()
+        self.provider = sdk.TracerProvider(sampler=sampler, resource=resource)
         self.provider.add_span_processor(SimpleSpanProcessor(self.exporter))
         self.tracer = self.provider.get_tracer("test")
-        self.session = sonde.InferenceSession(model)
+        self.session = sonde.InferenceSession(model, options)
         self.feed = self.session.random_inputs(seed=1)
         sonde.opentelemetry.instrument(self.session, self.provider, **({"max_overhead": 1} | settings))
 
@@ -312,9 +316,113 @@ def test_the_sdks_exporter_and_sonde_send_one_trace():
     theirs = [span for body in bodies for resource in ExportTraceServiceRequest.FromString(body).resource_spans
               for scope in resource.scope_spans for span in scope.spans]
     assert {span.name for span in theirs} >= {"run tiny_cnn", "Conv"}
-    from otlp_receiver import spans_of
-
     (run,) = [span for span in spans_of(own) if span["name"] == "run tiny_cnn"]
     (outer,) = [span for span in theirs if span.name == "run tiny_cnn"]
     assert run["traceId"] == outer.trace_id.hex() and run["parentSpanId"] == outer.span_id.hex()
     assert attributes_of(run)["sonde.batch"] == 1
+
+
+# ---------------------------------------------------------------- one set of attributes
+def plain(attributes):
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in attributes.items()}
+
+
+def sent_twice(traced, path):
+    """The spans of one run as the SDK has them, and as its profile has them: run first, then operators in order."""
+    with sonde.profile(level=1) as profiler:
+        traced.run()
+    profiler.export(path)
+    *operators, run = traced.spans()
+    return [run, *operators], spans_of(path.read_bytes())
+
+
+# Numbers within a profile: a span of the SDK belongs to none.
+OF_PROFILES = {"sonde.run", "sonde.iteration"}
+
+
+@pytest.mark.parametrize("model", ["tiny_cnn", "tiny_cnn_int8", "tiny_attention", "tiny_bert", "tiny_gpt2", "tiny_vad", "tiny_loop",
+                                   "tiny_if", "tiny_sequence", "tiny_text", "tiny_dynamic", "tiny_bert_train"])
+def test_both_ways_give_spans_the_same_names_and_attributes(model, tmp_path):
+    traced = Traced(f"zoo:{model}", sample_operators=1, max_operators=100_000)
+    ours, theirs = sent_twice(traced, tmp_path / "x.otlp.json")
+    assert len(ours) == len(theirs) > 1
+    run = attributes_of(theirs[0])
+    assert OF_PROFILES <= set(run) and run["sonde.operators"] == len(ours) - 1
+    places = {span.context.span_id: i for i, span in enumerate(ours)}
+    other_places = {span["spanId"]: i for i, span in enumerate(theirs)}
+    for i, (span, other) in enumerate(zip(ours, theirs, strict=True)):
+        expected = {key: value for key, value in attributes_of(other).items() if key not in OF_PROFILES}
+        assert (span.name, plain(span.attributes)) == (other["name"], expected)
+        assert {key: type(value) for key, value in plain(span.attributes).items()} == {
+            key: type(value) for key, value in expected.items()}
+        assert span.kind is trace.SpanKind.INTERNAL and other["kind"] == 1
+        assert span.status.status_code is trace.StatusCode.UNSET and "status" not in other
+        if i:
+            assert places[span.parent.span_id] == other_places[other["parentSpanId"]]
+    assert theirs[0]["parentSpanId"] == f"{ours[0].context.span_id:016x}"  # a profile of the run lies in the SDK's span
+
+
+def test_both_ways_know_the_options_of_the_session(tmp_path):
+    options = sonde.SessionOptions()
+    options.intra_op_num_threads = 3
+    options.add_session_config_entry("sonde.precision", "bf16")
+    options.add_session_config_entry("sonde.instance", "7")
+    ours, theirs = sent_twice(Traced(options=options, sample_operators=1), tmp_path / "x.otlp.json")
+    for attributes in (ours[0].attributes, attributes_of(theirs[0])):
+        assert (attributes["sonde.threads"], attributes["sonde.precision"], attributes["sonde.session"]) == (3, "bf16", 7)
+
+
+def test_what_the_precision_auto_is_here_is_known_from_the_first_recorded_run(tmp_path):
+    options = sonde.SessionOptions()
+    options.add_session_config_entry("sonde.precision", "auto")
+    traced = Traced(options=options, sample_operators=2)
+    ours, theirs = sent_twice(traced, tmp_path / "x.otlp.json")
+    traced.run()
+    found = {run.attributes["sonde.precision"] for run in traced.runs()}
+    assert found == {attributes_of(theirs[0])["sonde.precision"]} and found < {"f32", "bf16"}
+
+
+def test_both_ways_name_the_scope_and_the_resource_alike(tmp_path):
+    path = tmp_path / "x.otlp.json"
+    attributes = sonde.opentelemetry.resource_attributes()
+    traced = Traced(sample_operators=1, resource=Resource.create({"service.name": "sonde"} | attributes))
+    ours, _ = sent_twice(traced, path)
+    written = resource_of(path.read_bytes())
+    assert {"host.name", "process.pid", "sonde.version", "sonde.label.worker"} <= set(written)
+    for span in ours:
+        known = {key: value for key, value in span.resource.attributes.items()
+                 if not key.startswith("telemetry.sdk.") and key != "service.instance.id"}  # the SDK's own
+        assert known == written
+        assert (span.instrumentation_scope.name, span.instrumentation_scope.version) == ("sonde", written["sonde.version"])
+    (entry,) = json.loads(path.read_bytes())["resourceSpans"]
+    assert [scope["scope"] for scope in entry["scopeSpans"]] == [{"name": "sonde", "version": sonde.__version__}]
+
+
+def test_labels_of_the_environment_are_attributes_of_the_resource():
+    code = "import sonde.opentelemetry; print(sonde.opentelemetry.resource_attributes())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                          env=os.environ | {"SONDE_LABELS": "host=blue-7,version=12,worker=,team=a b"})
+    found = ast.literal_eval(done.stdout)
+    assert found["host.name"] == "blue-7" and found["sonde.label.version"] == "12" and found["sonde.label.team"] == "a b"
+    assert "sonde.label.worker" not in found and "sonde.label.host" not in found and "service.name" not in found
+
+
+def test_inputs_that_are_no_arrays_are_described_where_their_shape_is_plain():
+    traced = Traced("zoo:tiny_mlp", sample_operators=0)
+    (arg,) = traced.session.get_inputs()
+    traced.session.run(None, {arg.name: np.zeros((2, 16), np.float32).tolist()})
+    with pytest.raises(sonde.Error):
+        traced.session.run(None, {arg.name: np.zeros((2, 16), "datetime64[s]")})
+    described = [run.attributes.get("sonde.inputs") for run in traced.runs()]
+    assert described == [(f"{arg.name}: f32[2x16]",), None]
+    assert [run.attributes.get("sonde.batch") for run in traced.runs()] == [2, None]
+
+
+def test_threads_are_named_as_the_system_names_them():
+    traced = Traced(sample_operators=0)
+    with ThreadPoolExecutor(1) as pool:
+        own = pool.submit(lambda: (traced.run(), threading.get_native_id())[1]).result()
+    traced.run()
+    first, second = (run.attributes for run in traced.runs())
+    assert (first["thread.id"], second["thread.id"]) == (own, threading.get_native_id())
+    assert first["thread.name"] and second["thread.name"]

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sends a profile to an OpenTelemetry collector: OTLP over HTTP/1.1 in JSON. Each run is a span,
  * its operators are spans inside of it; a run that was given a `traceparent` belongs to that trace,
- * and is left out where the caller did not sample it.
+ * and is left out where the caller did not sample it. Host and labels are attributes of the
+ * resource; each worker of a joined profile is a resource of its own.
  *
  *     sonde_otlp_options how = SONDE_INIT(sonde_otlp_options);
  *     sonde_otlp_result sent = SONDE_INIT(sonde_otlp_result);
