@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments of the adapters for Ray, Dask and Spark. They are looked at where they are given: an error of a worker comes
-late, from another process, and often between many lines of the engine's own."""
+"""Arguments of the adapters for Ray, Dask and Spark. They are looked at where they are given: an error of a worker
+comes late, from another process, and often between many lines of the engine's own."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def _block(block: Any, job: Job, threads: int, dims: tuple[int, ...]) -> Any:
     made = _through(worker(job, threads), block)
     if made.shape[1:] != dims:
         raise InvalidArgument(
-            f"a block has the result shape {made.shape}, but the result of no rows has {(0, *dims)}; rows need one shape"
+            f"a block has the result shape {made.shape}, but the result of no rows has {(0, *dims)}"
         )
     return made
 
