@@ -45,7 +45,8 @@ def run_together(worker: Worker, samples: Sequence[Mapping[str, Any]]) -> list[C
     def run(places: Sequence[int]) -> None:
         first = samples[places[0]]
         try:
-            results = worker({name: np.stack([samples[i][name] for i in places]) for name in first})
+            made = worker({name: np.stack([samples[i][name] for i in places]) for name in first}, len(places))
+            results = {name: np.asarray(column) for name, column in made.items()}
             for row, i in enumerate(places):
                 answers[i] = {name: column[row] for name, column in results.items()}
         except Exception as error:

@@ -16,7 +16,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ._columns import column_rows, fit
+from ._arguments import (
+    check_kept,
+    column_names,
+    columns_of_inputs,
+    columns_of_outputs,
+    folder,
+    hook,
+    labels_of,
+    whole_number,
+)
+from ._columns import check_rows, column_rows, fit, result_column, table
 from ._errors import InvalidArgument
 from ._options import SessionOptions
 from ._profile import PathLike
@@ -62,12 +72,8 @@ class Job:
         profile_to: PathLike | None = None,
         labels: Mapping[str, Any] | None = None,
     ) -> None:
-        if isinstance(keep, str):
-            keep = (keep,)
         if options is not None and not isinstance(options, SessionOptions):
             raise TypeError(f"options must be a sonde.SessionOptions, not {type(options).__name__}")
-        if rows is not None and rows < 1:
-            raise InvalidArgument(f"rows is {rows}, expected 1 or more")
         self.key = uuid.uuid4().hex
         self.sessions: Callable[..., InferenceSession] = InferenceSession
         self.relative: str | None = None
@@ -82,11 +88,16 @@ class Job:
             self.relative = os.fsdecode(model)
             model = os.path.abspath(self.relative)
         self.model, self.options = model, copy.deepcopy(options)
-        self.inputs, self.outputs, self.keep = inputs, outputs, tuple(keep)
-        self.pre, self.post, self.rows = pre, post, rows
-        self.share_weights = share_weights if isinstance(share_weights, bool) else os.path.abspath(share_weights)
-        self.profile_to = None if profile_to is None else os.path.abspath(profile_to)
-        self.labels = dict(labels) if labels is not None else None
+        self.inputs, self.outputs = columns_of_inputs(inputs), columns_of_outputs(outputs)
+        self.keep, self.pre, self.post = tuple(column_names("keep", keep)), hook("pre", pre), hook("post", post)
+        if post is None and self.outputs is not None:
+            made = [self.outputs] if isinstance(self.outputs, str) else self.outputs.values()
+            check_kept(self.keep, made, "outputs= makes")
+        self.rows = None if rows is None else whole_number("rows", rows)
+        shared = isinstance(share_weights, bool)
+        self.share_weights = share_weights if shared else folder("share_weights", share_weights)
+        self.profile_to = None if profile_to is None else folder("profile_to", profile_to)
+        self.labels = labels_of(labels)
 
     def place(self) -> Any:
         """The model for a session on this machine. A cluster may have brought the file to its working folder only."""
@@ -127,27 +138,25 @@ class Worker:
     def _columns_in(self) -> list[tuple[NodeArg, list[str]]]:
         required = self.session.get_inputs()
         known = {arg.name: arg for arg in required + self.session.get_overridable_initializers()}
-        names: Any = self.job.inputs
+        names = self.job.inputs
         if isinstance(names, str):
             if len(required) != 1:
                 raise InvalidArgument(
                     f"inputs is '{names}', but the model has the inputs {', '.join(map(repr, known))}; say which column "
                     "feeds which: inputs={input: column, …}"
                 )
-            names = {required[0].name: names}
-        wanted = dict(names) if names is not None else {arg.name: arg.name for arg in required}
+            names = {required[0].name: [names]}
+        wanted = dict(names) if names is not None else {}
         for name in wanted:
             if name not in known:
                 raise InvalidArgument(f"the model has no input '{name}'; it has {', '.join(map(repr, known))}")
         for arg in required:
-            wanted.setdefault(arg.name, arg.name)
-        return [
-            (known[name], [columns] if isinstance(columns, str) else list(columns)) for name, columns in wanted.items()
-        ]
+            wanted.setdefault(arg.name, [arg.name])
+        return [(known[name], columns) for name, columns in wanted.items()]
 
     def _columns_out(self) -> dict[str, str]:
         known = [arg.name for arg in self.session.get_outputs()]
-        names: Any = self.job.outputs
+        names = self.job.outputs
         if isinstance(names, str):
             if len(known) != 1:
                 raise InvalidArgument(
@@ -159,6 +168,8 @@ class Worker:
         for name in wanted:
             if name not in known:
                 raise InvalidArgument(f"the model has no output '{name}'; it has {', '.join(map(repr, known))}")
+        if self.job.post is None:
+            check_kept(self.job.keep, wanted.values(), "the model makes")
         return wanted
 
     @property
@@ -171,18 +182,24 @@ class Worker:
         return list(self._outputs.values())
 
     # ---------------------------------------------------------------- running
-    def __call__(self, batch: Mapping[str, Any]) -> Columns:
+    def __call__(self, batch: Mapping[str, Any], rows: int | None = None) -> Columns:
+        """The result of a batch. rows: how many rows it must have, where the engine needs one for each of the batch."""
+        given = table("the batch is", batch)
         kept = {}
         for name in self.job.keep:
-            if name not in batch:
-                raise InvalidArgument(f"the batch has no column '{name}' to keep; it has {_listed(batch)}")
-            kept[name] = batch[name]
-        read: Mapping[str, Any] = self.job.pre(dict(batch)) if self.job.pre else batch
-        feeds, rows = self._feeds(read)
-        results: Columns = self._run(feeds, rows)
+            if name not in given:
+                raise InvalidArgument(f"the batch has no column '{name}' to keep; it has {_listed(given)}")
+            kept[name] = given[name]
+        read = table("`pre` returned", self.job.pre(dict(given))) if self.job.pre else given
+        feeds, count = self._feeds(read)
+        results: Columns = self._run(feeds, count)
         if self.job.post:
-            results = dict(self.job.post(results))
-        return {**kept, **results}
+            returned = table("`post` returned", self.job.post(results))
+            results = {name: result_column(name, column) for name, column in returned.items()}
+            check_kept(kept, results, "`post` returned")
+        whole = {**kept, **results}
+        check_rows(whole, rows, kept, "`post` returned" if self.job.post else "the model returned")
+        return whole
 
     def _feeds(self, batch: Mapping[str, Any]) -> tuple[dict[str, tuple[NodeArg, Any]], int]:
         """Arrays for the inputs, and how many rows they have. Scalars are not rows."""

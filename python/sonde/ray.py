@@ -12,12 +12,16 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 try:
     import ray
     import ray.data
 except ImportError as error:
     raise ImportError("sonde.ray needs Ray: pip install 'ray[data,serve]'") from error
 
+from ._arguments import whole_number
+from ._errors import InvalidArgument
 from ._worker import Columns, Job, Worker
 
 __all__ = ["Predictor", "deployment", "map_batches"]
@@ -37,7 +41,21 @@ class Predictor:
         self._worker = Worker(job, assigned_threads())
 
     def __call__(self, batch: Mapping[str, Any]) -> Columns:
-        return self._worker(batch)
+        results = self._worker(batch)
+        return {
+            name: column if isinstance(column, (np.ndarray, list)) else np.asarray(column)
+            for name, column in results.items()
+        }
+
+
+def _least_and_most(actors: Any) -> tuple[int, int]:
+    pair = actors if isinstance(actors, (tuple, list)) else (actors, actors)
+    if len(pair) != 2:
+        raise InvalidArgument(f"actors is {actors!r}, expected a number or the least and the most")
+    least, most = (whole_number("actors", number) for number in pair)
+    if least > most:
+        raise InvalidArgument(f"actors is {actors!r}, but the least is more than the most")
+    return least, most
 
 
 def map_batches(
@@ -56,7 +74,9 @@ def map_batches(
     post, rows, share_weights, profile_to, labels of a job (docs/fleets.md). ray_remote_args: further arguments of
     Dataset.map_batches. Ray restarts an actor that dies and repeats the batches it had not finished.
     """
-    least, most = (actors, actors) if isinstance(actors, int) else actors
+    if not isinstance(dataset, ray.data.Dataset):
+        raise InvalidArgument(f"map_batches takes a dataset of Ray, not a value of type {type(dataset).__name__}")
+    least, most = _least_and_most(actors)
     cpus = ray.cluster_resources().get("CPU", 0) if ray.is_initialized() else 0
     if 0 < cpus <= least * num_cpus:
         warnings.warn(
@@ -102,6 +122,7 @@ def deployment(
         raise ImportError("sonde.ray.deployment needs Ray Serve: pip install 'ray[serve]'") from error
     from ._ray_serve import Replica
 
+    max_batch_size = whole_number("max_batch_size", max_batch_size)
     options = dict(serve_options or {})
     options["ray_actor_options"] = {"num_cpus": num_cpus, **options.get("ray_actor_options", {})}
     options.setdefault("max_ongoing_requests", 4 * max_batch_size)

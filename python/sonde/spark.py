@@ -21,6 +21,7 @@ try:
 except ImportError as error:
     raise ImportError("sonde.spark needs Spark: pip install pyspark pandas pyarrow, and a Java runtime") from error
 
+from ._columns import frame_columns
 from ._errors import InvalidArgument
 from ._worker import Columns, Job, looking, worker
 
@@ -75,10 +76,12 @@ def udf(model: Any, return_type: Any = None, **arguments: Any) -> Any:
     spark.task.cpus threads.
     """
     job = Job(model, **arguments)
+    if job.keep:
+        raise InvalidArgument(f"keep is {list(job.keep)}, but a UDF returns one column; use map_in_pandas")
     with looking(job) as ready:
         names = ready.input_columns
         if return_type is None:
-            return_type = _spark_type(_one(ready({name: np.empty(0, object) for name in names})))
+            return_type = _spark_type(np.asarray(_one(ready({name: np.empty(0, object) for name in names}, 0))))
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         here = worker(job, _threads())
@@ -86,7 +89,8 @@ def udf(model: Any, return_type: Any = None, **arguments: Any) -> Any:
             columns = batch if isinstance(batch, tuple) else (batch,)
             if len(columns) != len(names):
                 raise InvalidArgument(f"the UDF takes {len(names)} columns ({', '.join(names)}), not {len(columns)}")
-            yield _series(_one(here(dict(zip(names, columns, strict=True)))))
+            given = dict(zip(names, columns, strict=True))
+            yield _series(np.asarray(_one(here(given, len(columns[0])))))
 
     if len(names) == 1:
         run.__annotations__ = {"batches": Iterator[pandas.Series], "return": Iterator[pandas.Series]}
@@ -103,7 +107,7 @@ def map_in_pandas(model: Any, **arguments: Any) -> Callable[[Iterator[Any]], Ite
     def run(frames: Iterator[Any]) -> Iterator[Any]:
         here = worker(job, _threads())
         for frame in frames:
-            results = here({name: frame[name] for name in frame.columns})
+            results = here(frame_columns(frame))
             columns = {name: _series(np.asarray(column)) for name, column in results.items()}
             yield pandas.DataFrame(columns)
 

@@ -102,6 +102,75 @@ def test_models_with_several_inputs_need_columns():
         sonde.dask.map_blocks(array, "zoo:tiny_bert")
 
 
+def test_a_block_has_a_row_for_each_of_its_own(tmp_path):
+    path, array = add(tmp_path / "add.onnx"), dask.array.ones((5, 2), chunks=(5, 2), dtype=np.float32)
+    fewer = sonde.dask.map_blocks(array, path, post=lambda results: {"y": results["y"][:3]})
+    with pytest.raises(sonde.InvalidArgument, match="`post` returned 3 rows in column 'y' for 5 rows of the batch"):
+        fewer.compute(scheduler="synchronous")
+    wider = sonde.dask.map_blocks(array, path, post=lambda results: {
+        "y": np.ones((len(results["y"]), 2 + len(results["y"])))})
+    with pytest.raises(sonde.InvalidArgument, match=r"result shape \(5, 7\), but the result of no rows has \(0, 2\)"):
+        wider.compute(scheduler="synchronous")
+    for post, said in ((lambda _: None, "NoneType, expected a dict"), (lambda _: {"y": 3}, "a single value"),
+                       (lambda _: {"a": X0, "b": X0}, "returned 2 columns, expected one")):
+        with pytest.raises(sonde.InvalidArgument, match=said):
+            sonde.dask.map_blocks(array, path, post=post)
+    listed = sonde.dask.map_blocks(array, path, post=lambda results: {"y": [1.5] * len(results["y"])})
+    assert listed.compute(scheduler="synchronous").tolist() == [1.5] * 5
+    pandas = pytest.importorskip("pandas")
+    dataframe = pytest.importorskip("dask.dataframe")
+    frame = dataframe.from_pandas(pandas.DataFrame({"a": np.arange(5.0), "y": 1, "b": 2}), npartitions=1)
+    columns = {"inputs": {"x": ["a", "b"]}}
+    with pytest.raises(sonde.InvalidArgument, match="keep has 'y', but the model makes a column 'y'"):
+        sonde.dask.map_partitions(frame, path, keep=["y"], **columns)
+    short = sonde.dask.map_partitions(frame, path, post=lambda results: {"z": results["y"][:3, 0]}, **columns)
+    with pytest.raises(sonde.InvalidArgument, match="`post` returned 3 rows in column 'z' for 5 rows of the batch"):
+        short.compute(scheduler="synchronous")
+    for items in ([np.ones(2)] * 5, [{"x": np.ones(2), "id": i} for i in range(5)]):
+        for rows in (3, 7):
+            bag = dask.bag.from_sequence(items, npartitions=1)
+            made = sonde.dask.map_bag(bag, path, post=lambda _, rows=rows: {"z": np.ones(rows)})
+            with pytest.raises(sonde.InvalidArgument, match=f"`post` returned {rows} rows in column 'z' for 5 rows"):
+                made.compute(scheduler="synchronous")
+
+
+X0 = np.empty(0)
+
+
+def test_what_is_wrong_is_said_in_a_sentence(tmp_path):
+    path = add(tmp_path / "add.onnx")
+    array, bag = dask.array.ones((4, 2), chunks=2), dask.bag.from_sequence([{"x": [1, 2]}] * 4, npartitions=1)
+    big = dask.array.from_array(np.array([[1, 2], [3, 1e300]]))
+    with pytest.raises(sonde.InvalidArgument, match="column 'x' has numbers that do not fit float32.*row 1 has 1e.300"):
+        sonde.dask.map_blocks(big, path).compute(scheduler="synchronous")
+    for call, said in (
+        (lambda: sonde.dask.map_blocks(dask.array.ones(()), path), "no dimensions"),
+        (lambda: sonde.dask.map_blocks(np.ones((4, 2)), path), "takes a dask array, not a value of type ndarray"),
+        (lambda: sonde.dask.map_blocks(array, path, threads=1.5), "threads is 1.5"),
+        (lambda: sonde.dask.map_blocks(array, path, keep=["id"]), "arrays have no columns"),
+        (lambda: sonde.dask.map_partitions(array, path), "takes a dask data frame, not a value of type Array"),
+        (lambda: sonde.dask.map_bag([1, 2], path), "takes a dask bag, not a value of type list"),
+        (lambda: sonde.dask.map_bag(bag, path, batch_size=0), "batch_size is 0"),
+        (lambda: sonde.dask.map_bag(bag, path, batch_size=1.5), "batch_size is 1.5"),
+    ):
+        with pytest.raises(sonde.InvalidArgument, match=said):
+            call()
+    for odd, said in (({"z": 1}, "an item of the bag has no 'x', but others have"), (3, "int, but others are dicts")):
+        made = sonde.dask.map_bag(dask.bag.from_sequence([{"x": [1, 2]}, odd], npartitions=1), path)
+        with pytest.raises(sonde.InvalidArgument, match=said):
+            made.compute(scheduler="synchronous")
+    pandas = pytest.importorskip("pandas")
+    dataframe = pytest.importorskip("dask.dataframe")
+    twice = pandas.DataFrame([[1.0, 2.0, 3.0]], columns=["x", "y", "x"])
+    with pytest.raises(sonde.InvalidArgument, match="more than one column 'x'"):
+        sonde.dask._rows(sonde._worker.Worker(sonde._worker.Job(path, share_weights=False)), twice)
+    numbered = dataframe.from_pandas(pandas.DataFrame({0: [1.0], 1: [2.0]}), npartitions=1)
+    with pytest.raises(sonde.InvalidArgument, match=r"inputs\['x'\] has the name 0, but names of columns are texts"):
+        sonde.dask.map_partitions(numbered, path, inputs={"x": [0, 1]})
+    named = sonde.dask.map_partitions(numbered, path, pre=lambda batch: {"x": np.stack([batch[0], batch[1]], axis=1)})
+    assert named.compute(scheduler="synchronous")["y"][0].tolist() == [2, 4]
+
+
 def test_a_cluster_of_processes_loads_a_model_once_in_each(tmp_path, weights):
     distributed = pytest.importorskip("distributed")
     folder = tmp_path / "traces"

@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -132,6 +133,167 @@ def test_types_change_only_where_nothing_is_lost():
         worker(doubled(kind=TensorProto.UINT8))({"x": np.array([[1, 2, -3]])})
     with pytest.raises(sonde.InvalidArgument, match="column 'x' is float64, but input 'x' takes int32; convert it"):
         whole({"x": np.array([[1.5, 2, 3]])})
+
+
+def one(kind):
+    """A model that returns a column as it gets it."""
+    return worker(model([helper.make_node("Identity", ["x"], ["y"])], [("x", kind, ["n"])], [("y", kind, ["n"])]))
+
+
+FLOATS = {TensorProto.FLOAT16: np.float16, TensorProto.FLOAT: np.float32, TensorProto.DOUBLE: np.float64}
+EDGES = [0, 1, -1, 7, 127, 255, 257, 2047, 2048, 2049, 65504, 65505, 65519, 65520, 65536, *(
+    sign * (2**power + less) for power in (24, 25, 31, 52, 53, 54, 60, 62, 63, 64) for less in (-2, -1, 0, 1, 2, 2**12)
+    for sign in (1, -1))]
+
+
+@pytest.mark.parametrize("kind", FLOATS)
+@pytest.mark.parametrize("integer", [np.int8, np.uint16, np.int32, np.uint32, np.int64, np.uint64])
+def test_integers_become_only_floats_that_are_equal(kind, integer):
+    made, info = one(kind), np.iinfo(integer)
+    for value in EDGES:
+        if not info.min <= value <= info.max:
+            continue
+        with np.errstate(over="ignore"):
+            there = float(FLOATS[kind](value))
+        column = np.array([3, 1, value], integer)
+        if abs(there) < float("inf") and int(there) == value:
+            assert int(made({"x": column})["y"][2]) == value
+        else:
+            with pytest.raises(sonde.InvalidArgument, match=f"column 'x' has numbers .* row 2 has {value}$"):
+                made({"x": column})
+
+
+@pytest.mark.parametrize("kind,limit", [(TensorProto.FLOAT, 3.4028235677973366e38), (TensorProto.FLOAT16, 65520.0)])
+def test_floats_beyond_the_range_are_errors_and_infinities_are_not(kind, limit):
+    """limit: what rounds to infinity."""
+    made = one(kind)
+    under = np.nextafter(limit, 0)
+    got = made({"x": np.array([np.inf, -np.inf, np.nan, under, -under, 1e-300, 0.1])})["y"]
+    assert got.tolist()[:2] == [np.inf, -np.inf] and np.isnan(got[2]) and np.isfinite(got[3:]).all() and got[5] == 0
+    for value in (limit, -limit, 1e300):
+        said = f"column 'x' has numbers that do not fit .* row 1 has {re.escape(str(value))}"
+        with pytest.raises(sonde.InvalidArgument, match=said):
+            made({"x": np.array([np.inf, value, np.nan])})
+    with pytest.raises(sonde.InvalidArgument, match="column 'q' .* row 1 has -1e.300"):  # side by side, in cells
+        worker(doubled(), inputs={"x": ["p", "q"]})({"p": [[1.0], [2.0]], "q": [[1.0, 2.0], [3.0, -1e300]]})
+    with np.errstate(all="raise"):
+        assert made({"x": np.array([1e-300])})["y"].tolist() == [0]
+
+
+def test_integers_beside_floats_and_missing_values_are_not_lost():
+    made = one(TensorProto.DOUBLE)
+    assert made({"x": [0.5, 2**53 + 2, float("inf")]})["y"].tolist() == [0.5, 2**53 + 2, np.inf]
+    with pytest.raises(sonde.InvalidArgument, match=f"column 'x' has integers beside floats .* row 1 has {2**60 + 1}"):
+        made({"x": [0.5, 2**60 + 1]})
+    with pytest.raises(sonde.InvalidArgument, match=f"row 1 has {2**53 + 1}"):
+        worker(doubled(kind=TensorProto.DOUBLE))({"x": [[1.5, 2, 3], (0.5, 2**53 + 1, 3)]})
+    with pytest.raises(sonde.InvalidArgument, match="row 1 of column 'x' has no value"):
+        made({"x": np.ma.array([1.0, 2.0], mask=[False, True])})
+    assert made({"x": np.ma.array([1.0, 2.0], mask=False)})["y"].tolist() == [1, 2]
+    pandas = pytest.importorskip("pandas")
+    assert made({"x": pandas.Series([1, 2], dtype="Int64")})["y"].tolist() == [1, 2]
+    with pytest.raises(sonde.InvalidArgument, match="row 1 of column 'x' has no value"):
+        made({"x": pandas.Series([2**60 + 1, None], dtype="Int64")})
+
+
+def test_texts_are_texts():
+    words = one(TensorProto.STRING)
+    assert words({"x": ["a\0", "ü"]})["y"].tolist() == words({"x": [["a\0"], ["ü"]]})["y"].tolist() == ["a\0", "ü"]
+    for wrong, said in (([1, 2], "value of type int"), (["a", 2.5], "value of type float"), (np.array([1, 2]), "int64")):
+        with pytest.raises(sonde.InvalidArgument, match=f"column 'x' .*{said}, but input 'x' takes texts"):
+            words({"x": wrong})
+    with pytest.raises(sonde.InvalidArgument, match="row 1 of column 'x' has no value"):
+        words({"x": ["a", None]})
+
+
+def test_a_kept_column_and_one_of_the_result_have_two_names():
+    batch = {"x": X, "y": np.arange(7), "s": np.arange(7)}
+    with pytest.raises(sonde.InvalidArgument, match="keep has 's', but outputs= makes a column 's'"):
+        Job("no such file.onnx", keep=["s"], outputs="s")
+    with pytest.raises(sonde.InvalidArgument, match="keep has 'y', but the model makes a column 'y'"):
+        worker(doubled(), keep=["y"])
+    made = worker(doubled(), keep=["y"], post=lambda results: {"y": results["y"]})
+    with pytest.raises(sonde.InvalidArgument, match="keep has 'y', but `post` returned a column 'y'"):
+        made(batch)
+    assert list(worker(doubled(), keep=["y"], outputs="z")(batch)) == ["y", "z"]
+    assert list(worker(doubled(), keep=["y"], post=lambda results: {"z": results["y"]})(batch)) == ["y", "z"]
+    with pytest.raises(sonde.InvalidArgument, match="outputs puts 'sum' and 'difference' into one column 's'"):
+        Job(ADDED, outputs={"sum": "s", "difference": "s"})
+
+
+def test_columns_of_a_result_have_equal_numbers_of_rows():
+    fewer = worker(doubled(), post=lambda results: {"y": results["y"][:3]})
+    assert len(fewer({"x": X})["y"]) == 3  # engines that allow it
+    with pytest.raises(sonde.InvalidArgument, match="`post` returned 3 rows in column 'y' for 7 rows of the batch"):
+        fewer({"x": X}, 7)
+    with pytest.raises(sonde.InvalidArgument, match="equal numbers of rows: 'y' has 7, 'z' has 2"):
+        worker(doubled(), post=lambda results: {"y": results["y"], "z": results["y"][:2]})({"x": X})
+    half = {"pre": lambda batch: {"x": batch["x"][::2]}}
+    with pytest.raises(sonde.InvalidArgument, match="the model returned 4 rows in column 'y' for 7 rows"):
+        worker(doubled(), **half)({"x": X}, 7)
+    with pytest.raises(sonde.InvalidArgument, match="equal numbers of rows: 'id' has 7, 'y' has 4"):
+        worker(doubled(), keep=["id"], **half)({"x": X, "id": np.arange(7)})
+
+
+@pytest.mark.parametrize("returned,said", [
+    (None, "returned a value of type NoneType, expected a dict"), (3, "returned a value of type int, expected a dict"),
+    (X, "returned a value of type ndarray, expected a dict"), ([("y", X)], "returned a value of type list"),
+    ({"y": None}, r"returned a single value \(NoneType\) for column 'y'"),
+    ({"y": 3.5}, r"returned a single value \(float\) for"),
+    ({"y": np.float32(3)}, r"returned a single value \(float32\) for"),
+    ({"y": np.array(3)}, r"returned a single value \(ndarray\) for"),
+    ({"y": "abcdefg"}, r"returned a single value \(str\) for"), ({0: X}, "returned a column with the name 0, but names"),
+])
+def test_what_post_may_not_return_is_said(returned, said):
+    with pytest.raises(sonde.InvalidArgument, match="`post` " + said):
+        worker(doubled(), post=lambda _: returned)({"x": X})
+
+
+def test_hooks_return_lists_and_raise_what_they_like():
+    def wrong(columns):
+        raise KeyError("mine")
+
+    made = worker(doubled(), post=lambda results: {"a": [1] * 7, "b": ["é\0"] * 7, "c": [[1]] * 6 + [[1, 2]]})({"x": X})
+    assert made["a"].dtype == np.int64 and made["b"].tolist() == ["é\0"] * 7 and made["c"][6] == [1, 2]
+    for hook in ("pre", "post"):
+        with pytest.raises(KeyError, match="mine"):
+            worker(doubled(), **{hook: wrong})({"x": X})
+    with pytest.raises(sonde.InvalidArgument, match="`pre` returned a value of type NoneType, expected a dict"):
+        worker(doubled(), pre=lambda batch: None)({"x": X})
+
+
+@pytest.mark.parametrize("argument,value,said", [
+    ("rows", 1.5, "rows is 1.5, expected a whole number"), ("rows", True, "rows is True"), ("rows", "3", "rows is '3'"),
+    ("rows", -1, "rows is -1"), ("keep", 3, "keep is 3"), ("keep", [1], "keep has the name 1, but names"),
+    ("inputs", 3, "inputs is 3"), ("inputs", ["x"], r"inputs is \['x'\]"), ("inputs", {"x": 0}, r"inputs\['x'\] is 0"),
+    ("inputs", {"x": [0, 1]}, r"inputs\['x'\] has the name 0"), ("inputs", {"x": []}, "names no column"),
+    ("outputs", ["ys"], r"outputs is \['ys'\]"), ("outputs", {}, "names no output"), ("outputs", {"y": 1}, "is 1, exp"),
+    ("outputs", {"y": ["a", "b"]}, "expected the name of one column"), ("pre", 3, "pre is 3, expected a function"),
+    ("post", "f", "post is 'f', expected a function"), ("share_weights", None, "share_weights is None"),
+    ("profile_to", 3, "profile_to is 3, expected the path"), ("labels", ["a"], "labels is .* expected a dict"),
+])
+def test_wrong_arguments_are_said_in_a_sentence(argument, value, said):
+    with pytest.raises(sonde.InvalidArgument, match=said) as failed:
+        Job("no such file.onnx", **{argument: value})
+    assert "\n" not in str(failed.value)
+
+
+def test_single_values_are_no_columns():
+    for value in (1.5, 3, np.array(1.0), np.array(1, np.int8), None, "text", {}, {1, 2}):
+        with pytest.raises(sonde.InvalidArgument, match="column 'x' is a (single value|value of type)"):
+            worker(doubled())({"x": value})
+    with pytest.raises(sonde.InvalidArgument, match="column 'p' is a single value"):
+        worker(doubled(), inputs={"x": ["p", "q", "r"]})({"p": np.array(1.0), "q": 2.0, "r": 3})
+    with pytest.raises(sonde.InvalidArgument, match="column 'id' is a single value"):
+        worker(doubled(), keep=["id"])({"x": X, "id": np.array(3)})
+    with pytest.raises(sonde.InvalidArgument, match="different shapes .uneven"):
+        worker(doubled())({"x": [[[1], [2, 3]]]})
+    with pytest.raises(sonde.InvalidArgument, match="the batch is a value of type list, expected a dict"):
+        worker(doubled())([X])
+    scalar = worker(model([helper.make_node("Mul", ["x", "k"], ["y"])],
+                          [("x", TensorProto.FLOAT, ["n", 3]), ("k", TensorProto.FLOAT, [])],
+                          [("y", TensorProto.FLOAT, ["n", 3])]))
+    assert np.array_equal(scalar({"x": X, "k": 2.0})["y"], 2 * X)
 
 
 def test_what_is_wrong_with_a_batch_is_said():

@@ -174,6 +174,37 @@ def test_what_is_wrong_is_said_in_the_driver(cluster, weights):
                                  ray_remote_args={"max_task_retries": 0})
     with pytest.raises(Exception, match="no column 'input' in the batch"):
         made.take_all()
+    for arguments, said in (({"actors": 1.5}, "actors is 1.5"), ({"actors": (3, 2)}, "the least is more than the most"),
+                            ({"rows": 1.5}, "rows is 1.5"), ({"keep": ["y"], "outputs": "y"}, "keep has 'y', but"),
+                            ({"inputs": {"input": [0]}}, "has the name 0, but names of columns are texts")):
+        with pytest.raises(sonde.InvalidArgument, match=said):
+            sonde.ray.map_batches(dataset(10, 1), "zoo:tiny_resnet", **arguments)
+    with pytest.raises(sonde.InvalidArgument, match="takes a dataset of Ray, not a value of type list"):
+        sonde.ray.map_batches([1, 2], "zoo:tiny_resnet")
+
+
+@pytest.mark.parametrize("arguments,said", [
+    ({"keep": ["output"]}, "keep has 'output', but the model makes a column 'output'"),
+    ({"keep": ["output"], "post": lambda results: results}, "keep has 'output', but `post` returned a column 'output'"),
+    ({"post": lambda results: {"y": results["output"][:3], "z": results["output"]}}, "'y' has 3, 'z' has 5"),
+    ({"keep": ["id"], "post": lambda results: {"y": results["output"][:3]}}, "'id' has 5, 'y' has 3"),
+    ({"post": lambda results: None}, "`post` returned a value of type NoneType, expected a dict of columns"),
+    ({"post": lambda results: {"y": 3}}, "`post` returned a single value .int. for column 'y'"),
+    ({"pre": lambda batch: {"image": batch["image"] * 1e300}}, "column 'image' has numbers that do not fit float32"),
+])
+def test_what_is_wrong_with_columns_is_said_in_the_driver(cluster, arguments, said, weights):
+    made = sonde.ray.map_batches(
+        dataset(5, 1).map_batches(
+            lambda batch: {**batch, "output": batch["id"], "image": batch["image"].astype(np.float64) + 1}),
+        "zoo:tiny_resnet", inputs="image", share_weights=weights, ray_remote_args={"max_task_retries": 0}, **arguments)
+    with pytest.raises(Exception, match=said):
+        made.take_all()
+
+
+def test_rows_can_be_left_out_where_nothing_is_kept(cluster, weights):
+    made = sonde.ray.map_batches(dataset(20, 1), "zoo:tiny_resnet", inputs="image", batch_size=10, share_weights=weights,
+                                 post=lambda results: {"y": results["output"][::2]})
+    assert made.count() == 10
 
 
 def test_the_example_classifies_and_merges(tmp_path):
@@ -189,6 +220,18 @@ def test_the_example_classifies_and_merges(tmp_path):
 
 
 # ---------------------------------------------------------------- Serve
+@pytest.mark.parametrize("rows", [0, 7])
+def test_an_answer_belongs_to_its_request(rows):
+    if importlib.util.find_spec("ray.serve") is None or importlib.util.find_spec("starlette") is None:
+        pytest.skip("ray[serve] is not installed (script/setup full)")
+    from sonde._ray_serve import run_together
+
+    job = sonde._worker.Job("zoo:tiny_mlp", inputs="x", share_weights=False, post=lambda _: {"y": np.zeros(rows)})
+    answers = run_together(sonde._worker.Worker(job), [{"x": np.zeros(16, np.float32)}] * 5)
+    assert [str(answer) for answer in answers] == [
+        f"`post` returned {rows} rows in column 'y' for 1 rows of the batch"] * 5
+
+
 @pytest.fixture(scope="module")
 def served(cluster, tmp_path_factory):
     if importlib.util.find_spec("ray.serve") is None or importlib.util.find_spec("starlette") is None:

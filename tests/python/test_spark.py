@@ -119,6 +119,27 @@ def test_what_is_wrong_is_said(spark, tmp_path):
     with pytest.raises(sonde.InvalidArgument, match="a UDF returns one column, but the model gives"):
         sonde.spark.udf(model([helper.make_node("Split", ["x"], ["y", "z"], axis=1)], [("x", TensorProto.FLOAT, ["n", 2])],
                               [(name, TensorProto.FLOAT, ["n", 1]) for name in "yz"], tmp_path / "m.onnx"), share_weights=False)
+    for arguments, said in (({"keep": ["id"]}, "a UDF returns one column; use map_in"), ({"rows": 1.5}, "rows is 1.5"),
+                            ({"post": lambda _: None}, "`post` returned a value of type NoneType, expected a dict"),
+                            ({"post": lambda _: {"y": 3}}, "`post` returned a single value .int. for column 'y'")):
+        with pytest.raises(sonde.InvalidArgument, match=said):
+            sonde.spark.udf("zoo:tiny_mlp", share_weights=False, **arguments)
+    with pytest.raises(sonde.InvalidArgument, match="keep has 'scores', but outputs= makes a column 'scores'"):
+        sonde.spark.map_in_pandas("zoo:tiny_mlp", outputs="scores", keep=["scores"])
+    numbers = spark.createDataFrame([(i, [0.5] * 16) for i in range(5)], "id long, image array<double>").coalesce(1)
+    fewer = sonde.spark.udf("zoo:tiny_mlp", share_weights=False, post=lambda results: {"y": results["output"][:3, 0]})
+    with pytest.raises(Exception, match="`post` returned 3 rows in column 'y' for 5 rows of the batch"):
+        numbers.select(fewer("image")).collect()
+    run = sonde.spark.map_in_pandas("zoo:tiny_mlp", inputs="image", keep=["id"], share_weights=False,
+                                    post=lambda results: {"y": results["output"][:3, 0]})
+    with pytest.raises(Exception, match="equal numbers of rows: 'id' has 5, 'y' has 3"):
+        numbers.mapInPandas(run, "id long, y float").collect()
+    run = sonde.spark.map_in_pandas("zoo:tiny_mlp", inputs="image", keep=["output"], share_weights=False)
+    with pytest.raises(Exception, match="keep has 'output', but the model makes a column 'output'"):
+        numbers.withColumnRenamed("id", "output").mapInPandas(run, "output array<float>").collect()
+    large = spark.createDataFrame([([0.5] * 16,), ([1e300] * 16,)], "image array<double>").coalesce(1)
+    with pytest.raises(Exception, match="column 'input' has numbers that do not fit float32.*row 1 has 1e.300"):
+        large.select(sonde.spark.udf("zoo:tiny_mlp", share_weights=False)("image")).collect()
     scores = sonde.spark.udf("zoo:tiny_resnet", share_weights=False)
     frame = spark.createDataFrame([(1, [1.0, 2.0])], "id long, image array<float>")
     with pytest.raises(Exception, match=r"input 'input' should be f32\[batch, 3, 32, 32\]"):
