@@ -142,7 +142,7 @@ TEST(traces_of_one_worker_are_compared_as_one)
     for (unsigned k = 0; k < 12; k++) {
         char name[8];
         snprintf(name, sizeof name, "w%u", k % 4);
-        const worker_of w = plain("host", name, 4, k % 4 == 2 ? 5700000 : 100000 + 500 * k);
+        const worker_of w = plain("host", name, 4, k % 4 == 2 ? 570000 : 100000 + 500 * k);
         CHECK_OK(add(&f, &w, &err));
     }
     CHECK_OK(sn_fleet_find_stragglers(&f, &s, &err));

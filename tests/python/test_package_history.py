@@ -6,6 +6,7 @@ import gzip
 import json
 import multiprocessing
 import os
+import subprocess
 import threading
 
 import numpy as np
@@ -13,6 +14,9 @@ import pytest
 
 import sonde
 from sonde import history
+
+PROGRAM = os.environ.get("SONDE_PROGRAM")
+
 
 def available(folder):
     try:
@@ -57,7 +61,8 @@ def test_a_profile_reads_back_as_it_was(db, session, profile):
     entry = db.get()
     assert (entry.id, entry.kind, entry.runtime, entry.version) == (id, "profile", "sonde", sonde.__version__)
     assert (entry.commit, entry.note, entry.host) == ("abc1234", "first ✓", "box")
-    assert entry.options == {"batch": 1, "precision": "file", "threads": profile.summary()["threads"]}
+    inputs = "input f32[1, 3, 32, 32]"
+    assert entry.options == {"batch": 1, "inputs": inputs, "precision": "file", "threads": profile.summary()["threads"]}
     assert len(entry.model_hash) == len(entry.model_form) == 32
     summary = profile.summary()
     assert entry.runs == summary["iterations"] == len(entry.samples_ns()) == 30
@@ -233,8 +238,9 @@ def test_a_session_that_did_not_run_has_no_inputs(tmp_path):
     assert bench.options["inputs"].startswith("input f32[")
 
 
-def test_the_command_line_and_the_package_say_the_same(tmp_path):
-    path = tmp_path / "h.db"
+@pytest.mark.skipif(not PROGRAM, reason="SONDE_PROGRAM names no program")
+def test_the_command_line_and_the_package_say_the_same(db, tmp_path):
+    path = tmp_path / "two.db"
     subprocess.run([PROGRAM, "profile", "zoo:tiny_cnn", "-n", "5", "-t", "1", "-q", f"--save={path}"], check=True)
     options = sonde.SessionOptions()
     options.intra_op_num_threads = 1
