@@ -176,7 +176,7 @@ static int env_threads(const sonde_context *c)
     char *end = NULL;
     errno = 0;
     const long n = strtol(text, &end, 10);
-    if (*end == 0 && errno == 0 && n >= 0 && n <= 4096)
+    if (*end == 0 && errno == 0 && n >= 0 && n <= SN_POOL_MOST)
         return (int)n;
     sonde_error wrong;
     (void)sn_fail(&wrong, SONDE_INVALID_ARGUMENT, "SONDE_THREADS is '%s', expected a number", text);
@@ -264,8 +264,9 @@ static sonde_status context_init(sonde_context *c, const sonde_context_options *
     const char *cpu = o->cpu ? o->cpu : getenv("SONDE_CPU");
     SN_TRY(sn_cpu_detect(&c->core.cpu, cpu && *cpu ? cpu : NULL, err));
     int threads = o->threads ? o->threads : env_threads(c);
-    if (threads < 0 || threads > 4096)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "threads is %d, expected 0 to 4096", threads);
+    if (threads < 0 || threads > SN_POOL_MOST)
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "threads is %d, expected 0 to %d", threads,
+                       SN_POOL_MOST);
     c->core.threads_given = threads > 0;
     SN_TRY(find_seats(c, o->numa, threads, err));
     if (threads == 0)

@@ -133,8 +133,9 @@ sonde_status sonde_session_create(sonde_model *model, const sonde_session_option
     sonde_session_options o;
     SN_OPTIONS(o, options, err);
     SN_TRY(check_passes(&o, err));
-    if (o.threads < 0 || o.threads > 4096)
-        return sn_fail(err, SONDE_INVALID_ARGUMENT, "threads is %d, expected 0 to 4096", o.threads);
+    if (o.threads < 0 || o.threads > SN_POOL_MOST)
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "threads is %d, expected 0 to %d", o.threads,
+                       SN_POOL_MOST);
 
     if (o.instance < 0 || o.instance >= SN_API_MAX_INSTANCES)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "instance is %d, expected 0 to %d", o.instance,

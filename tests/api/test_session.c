@@ -43,6 +43,29 @@ static sonde_value *ramp(const int64_t *dims, size_t rank)
     return v;
 }
 
+TEST(the_inputs_of_the_last_run_are_known)
+{
+    sonde_error err;
+    fixture f;
+    char text[64] = "x", few[8];
+    CHECK_EQ(sonde_session_inputs_text(NULL, text, sizeof text), 0);
+    CHECK_STR(text, "");
+    CHECK_OK(open_zoo(&f, "tiny_cnn", NULL, &err));
+    CHECK_EQ(sonde_session_inputs_text(f.session, text, sizeof text), 0);
+    for (int64_t batch = 1; batch <= 2; batch++) {
+        sonde_value *in = ramp((const int64_t[]){batch, 3, 32, 32}, 4), *out = NULL;
+        CHECK_OK(sonde_session_run(f.session, NULL, NULL, &in, 1, NULL, &out, 1, &err));
+        sonde_value_release(out);
+        sonde_value_release(in);
+        CHECK_EQ(sonde_session_inputs_text(f.session, text, sizeof text), 23);
+        CHECK_STR(text, batch == 1 ? "input f32[1, 3, 32, 32]" : "input f32[2, 3, 32, 32]");
+    }
+    CHECK_EQ(sonde_session_inputs_text(f.session, few, sizeof few), 23);
+    CHECK_STR(few, "input f");
+    CHECK_EQ(sonde_session_inputs_text(f.session, NULL, 0), 23);
+    close_zoo(&f);
+}
+
 TEST(inputs_and_outputs_are_described)
 {
     sonde_error err;

@@ -14,7 +14,7 @@ save() { # save COMMIT OPTION...
     shift
     sonde profile zoo:tiny_mlp -n 30 -w 3 -t 1 --save=h.db --commit "$commit" "$@"
 }
-try sonde history 2>&1 | sed "s#'/.*/work/#'#"
+try sonde history 2>&1 | sed "s#$PWD/##"
 try sonde history --db h.db
 save aaaa111 --note 'the "first"' -q
 save bbbb222 2>&1 >/dev/null

@@ -231,6 +231,27 @@ def test_labels_that_are_none(tmp_path):
     assert profiler.labels["key \n\""] == "=,\\"
 
 
+def test_a_merge_does_not_replace_what_nothing_else_has(tmp_path):
+    """Not even where the result is a file of the folder: only an earlier result may go."""
+    session = sonde.InferenceSession("zoo:tiny_mlp")
+    for name in "abc":
+        with sonde.profiler.stream(tmp_path / f"{name}.pftrace", labels={"worker": name}):
+            session.run(None, session.random_inputs())
+    traces = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    first = tmp_path / "a.pftrace"
+    with pytest.raises(sonde.InvalidArgument, match="that no other file has"):
+        sonde.merge(tmp_path, first)
+    with pytest.raises(sonde.InvalidArgument, match="is read and cannot take the result"):
+        sonde.merge([first, tmp_path / "b.pftrace"], first)
+    if PROGRAM:
+        for output in ([first], [tmp_path / "x.json", "-o", first]):
+            done = subprocess.run([PROGRAM, "merge", tmp_path, "-o", *output], capture_output=True, text=True)
+            assert done.returncode != 0 and "that no other file has" in done.stderr
+    assert {path: path.read_bytes() for path in traces} == traces
+    for _ in range(2):  # the second time it is there
+        assert len(sonde.merge(tmp_path, tmp_path / "fleet.pftrace")) == 3
+
+
 def test_the_first_trace_of_a_process_knows_the_cost_of_records(tmp_path):
     path = tmp_path / "first.pftrace"
     code = f"""

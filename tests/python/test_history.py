@@ -182,6 +182,48 @@ def test_what_was_measured_is_part_of_the_options(tmp_path):
     assert len(entries(tmp_path, "h.db", "--options", "precision=bf16")) == 1
 
 
+def test_what_a_bench_was_told_is_part_of_the_options(tmp_path):
+    told = ([], ["--no-optimize"], ["--no-prepack"], ["--flush-denormals"], ["--cpu", "avx2"], ["--numa", "0"],
+            ["--precision", "f16"], ["--disable-pass", "fuse-conv", "--disable-pass", "winograd"], ["--no-mmap"])
+    for options in told:
+        done = sonde(tmp_path, "bench", "zoo:tiny_mlp", "-t", "1", "-n", "5", "--rounds", "1", "--no-program", "--no-pin", "-q",
+                     "--save=h.db", *options)
+        assert done.returncode == 0, done.stderr
+    found = entries(tmp_path)[::-1]
+    usual = {"threads": 1, "batch": 1, "pinned": False}
+    more = ({}, {"optimize": False}, {"prepack": False}, {"flush_denormals": True}, {"cpu": "avx2"}, {"numa": "0"},
+            {"precision": "f16"}, {"disabled": ["fuse-conv", "winograd"]}, {})
+    assert [entry["options"] for entry in found] == [{**usual, **one} for one in more]
+    assert len({entry["series"] for entry in found}) == len(found) - 1  # mapping a file or not is alike
+    assert len(entries(tmp_path, "h.db", "--options", "precision=f16")) == 1
+
+
+def test_profiles_on_other_nodes_are_not_alike(tmp_path):
+    root = tmp_path / "root"
+    cpus = sorted(os.sched_getaffinity(0))[:1]
+    for node in (0, 1):  # the same CPUs on either of two machines of two nodes
+        for k, mine in enumerate((cpus, [9000]) if node == 0 else ([9000], cpus)):
+            folder = root / f"sys/devices/system/node/node{k}"
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "cpulist").write_text(",".join(map(str, mine)) + "\n")
+        (root / "sys/devices/system/node/online").write_text("0-1\n")
+        (root / "sys/devices/system/cpu").mkdir(parents=True, exist_ok=True)
+        (root / "sys/devices/system/cpu/online").write_text(f"{cpus[0]},9000\n")
+        done = profile(tmp_path, "-q", "--save=h.db", "--numa", node, env={"SONDE_SYSTEM_ROOT": str(root)})
+        assert done.returncode == 0, done.stderr
+    assert profile(tmp_path, "-q", "--save=h.db").returncode == 0
+    assert [entry["options"].get("nodes") for entry in entries(tmp_path)] == [None, "1", "0"]
+
+
+def test_one_entry_may_be_named_twice_and_days_exist(tmp_path):
+    for _ in range(2):
+        assert profile(tmp_path, "-q", "--save=h.db").returncode == 0
+    assert sonde(tmp_path, "history", "--db", "h.db", "--since", "2026-02-30").returncode == 2
+    done = sonde(tmp_path, "history", "rm", "--db", "h.db", "1", "#1", "@-1")
+    assert done.returncode == 0 and done.stdout == "removed #1\n", done.stderr
+    assert [entry["id"] for entry in entries(tmp_path)] == [2]
+
+
 def test_a_regression_fails_the_job(tmp_path):
     """The database is filled with known times by hand: whoever measures has his own ways."""
     assert profile(tmp_path, "--save=h.db", "-q").returncode == 0
