@@ -24,6 +24,11 @@ def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
 
 
+def _of_request(error: Exception) -> bool:
+    """Is it the request that is wrong, and not the model, `post`, or their results?"""
+    return isinstance(error, ValueError) and not getattr(error, "sonde_after_run", False)
+
+
 def _sample(request: Any) -> dict[str, Any]:
     if not isinstance(request, Mapping):
         raise InvalidArgument(f"a request is an object with a value for every input, not {type(request).__name__}")
@@ -87,11 +92,13 @@ class Replica:
             return await self.predict(request)
         try:
             answer = await self.predict(await request.json())
-        except (InvalidArgument, ValueError, UnicodeDecodeError) as error:
-            return JSONResponse({"error": str(error)}, status_code=400)
-        except Error as error:
-            return JSONResponse({"error": str(error)}, status_code=500)
-        return JSONResponse({name: _plain(value) for name, value in answer.items()})
+        except Exception as error:
+            told = str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
+            return JSONResponse({"error": told}, status_code=400 if _of_request(error) else 500)
+        try:
+            return JSONResponse({name: _plain(value) for name, value in answer.items()})
+        except (TypeError, ValueError) as error:  # such as NaN, or an object
+            return JSONResponse({"error": f"the answer cannot be written as JSON: {error}"}, status_code=500)
 
     async def check_health(self) -> None:
         """The thread that runs batches still answers and has its session. One that hangs fails by Serve's time

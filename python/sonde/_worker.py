@@ -183,7 +183,8 @@ class Worker:
 
     # ---------------------------------------------------------------- running
     def __call__(self, batch: Mapping[str, Any], rows: int | None = None) -> Columns:
-        """The result of a batch. rows: how many rows it must have, where the engine needs one for each of the batch."""
+        """The result of a batch. rows: how many rows it must have, where the engine needs one for each of the batch.
+        Errors of what comes after the model, which is not the fault of the batch, have `sonde_after_run`."""
         given = table("the batch is", batch)
         kept = {}
         for name in self.job.keep:
@@ -193,6 +194,13 @@ class Worker:
         read = table("`pre` returned", self.job.pre(dict(given))) if self.job.pre else given
         feeds, count = self._feeds(read)
         results: Columns = self._run(feeds, count)
+        try:
+            return self._finished(results, kept, rows)
+        except Exception as error:
+            error.sonde_after_run = True  # type: ignore[attr-defined]
+            raise
+
+    def _finished(self, results: Columns, kept: Mapping[str, Any], rows: int | None) -> Columns:
         if self.job.post:
             returned = table("`post` returned", self.job.post(results))
             results = {name: result_column(name, column) for name, column in returned.items()}

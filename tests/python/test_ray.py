@@ -284,3 +284,40 @@ def test_a_wrong_request_spoils_no_other(served):
         with pytest.raises(urllib.error.HTTPError) as failed:
             post(url, body)
         assert failed.value.code == 400 and "error" in json.load(failed.value)
+
+
+@pytest.mark.parametrize("after, said", [
+    (lambda _: {}["x"], "KeyError: 'x'"),
+    (lambda _: int("x"), "ValueError: invalid literal"),
+    (lambda _: 5, "`post` returned"),
+    (lambda outputs: {"y": outputs["output"][:0]}, "`post` returned 0 rows"),
+    (lambda outputs: {"y": outputs["output"] * np.nan}, "the answer cannot be written as JSON"),
+    (lambda outputs: {"y": outputs["output"].astype(str)}, None),
+])
+def test_what_is_not_the_fault_of_a_request_is_not_told_as_one(after, said):
+    import asyncio
+
+    if importlib.util.find_spec("ray.serve") is None or importlib.util.find_spec("starlette") is None:
+        pytest.skip("ray[serve] is not installed (script/setup full)")
+    from starlette.requests import Request
+
+    from sonde._ray_serve import Replica, run_together
+
+    worker = sonde._worker.Worker(sonde._worker.Job("zoo:tiny_mlp", inputs="x", share_weights=False, post=after))
+
+    class Alone(Replica):
+        """Without Serve around it."""
+
+        def __init__(self):
+            pass
+
+        async def _batch(self, sample):
+            return run_together(worker, [sample])[0]
+
+    async def body():
+        return {"type": "http.request", "body": json.dumps({"x": [0.0] * 16}).encode(), "more_body": False}
+
+    answer = asyncio.run(Alone()(Request({"type": "http", "method": "POST", "headers": []}, body)))
+    told = json.loads(answer.body)
+    assert answer.status_code == (500 if said else 200)
+    assert said is None or told["error"].startswith(said)
