@@ -157,8 +157,9 @@ def main():
         with sonde.InferenceSession(arguments["model"]) as session:
             shape = session.random_inputs(sizes={"batch": 1})[session.input(0).name].shape[1:]
         images = np.random.default_rng(1).random((args.images, *shape), np.float32)
+        # Room for the copies the dataset makes: a store that spills to disk would be measured with it.
         ray.init(num_cpus=args.actors + 2, include_dashboard=False, log_to_driver=False, _temp_dir=os.path.join(folder, "r"),
-                 object_store_memory=int(2.5 * images.nbytes) + 2**28)
+                 object_store_memory=4 * images.nbytes + 2**28)
         parts = np.array_split(images, args.images // args.batch)
         dataset = ray.data.from_numpy(parts).rename_columns({"data": "image"}).materialize()
         ratios, efforts = [], []

@@ -21,10 +21,13 @@
 enum {
     TASK_FLOPS = 500000, /* below this a task is not worth handing out */
     TASKS_PER_THREAD = 16,
-    FEW_ROWS = 12,      /* up to here packing B costs more than it saves */
-    SMALL_B = 32 << 10, /* bytes: such a B stays in the first-level cache as it is */
-    PART = 1024,        /* of k at a time: that many rows of a chunk's panels stay near */
-    LINE = 16,          /* floats of a cache line */
+    FEW_ROWS = 12,              /* up to here packing B costs more than it saves */
+    SMALL_B = 32 << 10,         /* bytes: such a B stays in the first-level cache as it is */
+    PART = 1024,                /* of k at a time: that many rows of a chunk's panels stay near */
+    LINE = 16,                  /* floats of a cache line */
+    FAR = 4096 / sizeof(float), /* rows of A so far apart lie in the same set of the cache; … */
+    SET = 4,                    /* … so many of a tile find room there, beside B */
+    NEAR_COLUMNS = 128,         /* that repay a copy of the rows, which lie in different sets */
 };
 
 static void plan_split(sn_gemm_plan *p, size_t l2_bytes)
@@ -57,6 +60,9 @@ static void plan_split(sn_gemm_plan *p, size_t l2_bytes)
     p->seg = sn_ceil_div(units, sn_ceil_div(units, seg)) * tile;
     p->segs = sn_max(sn_ceil_div(d->m, p->seg), 1);
     p->items = (size_t)(p->batches * p->chunks * p->segs);
+    const bool far = d->k > 0 && d->k % FAR == 0 && !d->trans_a;
+    if (far && !p->in_place && sn_min(tile, d->m) > SET && d->n >= NEAR_COLUMNS)
+        p->near_pitch = p->part + LINE;
     const int64_t item_bytes = sn_min(p->seg, d->m) * p->chunk_panels * p->block * 4;
     p->together = (size_t)sn_max((int64_t)l2_bytes / 4 / sn_max(item_bytes, 1), 1);
     p->tasks = (size_t)sn_min((int64_t)p->items, sn_max(v.coarse ? wanted / 4 : wanted, 1));
@@ -139,6 +145,8 @@ sonde_status sn_gemm_plan_make(sn_gemm_plan *p, const sn_gemm_desc *d, uint32_t 
     } else {
         p->pack = sn_carve_bytes(&p->workspace, p->pack_bytes);
     }
+    const int64_t near = sn_min(p->seg, d->m) * p->near_pitch * (int64_t)sizeof(float);
+    p->near = sn_carve_each(&p->workspace, (size_t)p->threads, (size_t)near);
     const char *isa = strrchr(p->k->f32_gemm_name, '_');
     const int64_t rows = p->k->f32_gemm_geometry.pixels[sn_max(p->chunk_panels, 1) - 1];
     snprintf(p->name, sizeof p->name, "f32_gemm_%dx%d_%s", (int)sn_min(rows, sn_max(d->m, 1)),
@@ -184,7 +192,8 @@ static void tile_in_place(const gemm_call *call, sn_f32_tile *t, int64_t ib, int
 
 /* Part `part` of the sum over k of one item: the first starts with what the kernel adds, the later
  * ones go on from Y, the last one clips. */
-static void gemm_item(const gemm_call *call, size_t index, int64_t part, float *wide)
+static void gemm_item(const gemm_call *call, size_t index, int64_t part, float *wide,
+                      const float *near)
 {
     const sn_gemm_plan *p = call->p;
     const sn_gemm_desc *d = &p->d;
@@ -206,8 +215,10 @@ static void gemm_item(const gemm_call *call, size_t index, int64_t part, float *
     const bool first = part == 0, last = part + 1 == p->parts;
     const int64_t w_at = (ib * p->panels + p0) * d->k * block;
     const float *w = wide || p->in_place ? NULL : (const float *)call->b + w_at;
+    const float *a = call->a + ia * d->m * d->k;
+    const int64_t x_row = near ? p->near_pitch : d->trans_a ? 1 : d->k;
     sn_f32_tile t = {
-        .x = call->a + ia * d->m * d->k + (d->trans_a ? row + k0 * d->m : row * d->k + k0),
+        .x = near ? near : a + (d->trans_a ? row + k0 * d->m : row * d->k + k0),
         .w = w ? w + k0 * block : wide,
         .bias = first && p->bias ? c : NULL,
         .z = first ? addend : call->y + out,
@@ -222,7 +233,7 @@ static void gemm_item(const gemm_call *call, size_t index, int64_t part, float *
         .kh = 1,
         .kw = 1,
         .last_kw = 1,
-        .x_pixel = d->trans_a ? 1 : d->k,
+        .x_pixel = x_row,
         .x_ic = d->trans_a ? d->m : 1,
         .w_q = (wide ? k : d->k) * block,
         .w_ic = block,
@@ -243,6 +254,20 @@ static void gemm_item(const gemm_call *call, size_t index, int64_t part, float *
         tile_in_place(call, &t, ib, col);
     else
         p->tile(&t);
+}
+
+/* Part `part` of the rows of A that an item and its neighbours share. */
+static void bring_near(const gemm_call *call, size_t index, int64_t part, float *near)
+{
+    const sn_gemm_plan *p = call->p;
+    const sn_gemm_desc *d = &p->d;
+    const int64_t rest = (int64_t)index / p->chunks, batch = rest / p->segs;
+    const int64_t row = rest % p->segs * p->seg, rows = sn_min(d->m - row, p->seg);
+    const int64_t ia = sn_batch_at(d->batch, d->a_batch, d->batch_rank, batch);
+    const int64_t k0 = part * p->part, k = sn_min(d->k - k0, p->part);
+    const float *a = call->a + (ia * d->m + row) * d->k + k0;
+    for (int64_t r = 0; r < rows; r++, near += p->near_pitch, a += d->k)
+        memcpy(near, a, (size_t)k * sizeof *near);
 }
 
 /* What the kernel could not do, for items from … to-1 of one segment: long rows at once, as an
@@ -269,14 +294,20 @@ static void gemm_task(void *arg, size_t task, int worker)
     const sn_gemm_plan *p = c->p;
     const size_t end = sn_split(p->items, p->tasks, task + 1), chunks = (size_t)p->chunks;
     float *wide = p->wide_floats ? sn_pieces_at(c->workspace, p->wide, (size_t)worker) : NULL;
+    float *copy = p->near_pitch ? sn_pieces_at(c->workspace, p->near, (size_t)worker) : NULL;
     for (size_t i = sn_split(p->items, p->tasks, task), next; i < end; i = next) {
         next = (i / chunks + 1) * chunks;
         next = next < end ? next : end;
         if (p->post && next - i > p->together)
             next = i + p->together;
-        for (int64_t part = 0; part < p->parts; part++)
+        const int64_t columns = (int64_t)(next - i) * p->chunk_panels * p->block;
+        float *near = columns >= NEAR_COLUMNS ? copy : NULL;
+        for (int64_t part = 0; part < p->parts; part++) {
+            if (near)
+                bring_near(c, i, part, near);
             for (size_t j = i; j < next; j++)
-                gemm_item(c, j, part, wide);
+                gemm_item(c, j, part, wide, near);
+        }
         if (p->post)
             finish_items(c, i, next);
     }
@@ -336,7 +367,7 @@ void sn_gemm_run(const sn_gemm_plan *p, const void *a, const void *b, const floa
         return;
     }
     /* Workspace is planned per worker: a larger pool than planned may not help. */
-    if (p->wide_floats && sn_pool_threads(pool) > p->threads)
+    if ((p->wide_floats || p->near_pitch) && sn_pool_threads(pool) > p->threads)
         pool = NULL;
     gemm_call call = {p, a, c, z, b, y, NULL, workspace};
     if (p->pack_bytes > 0) {

@@ -89,9 +89,10 @@ typedef struct sn_gemm_plan {
     bool post;           /* that, or an activation that is not a clip */
     bool in_place;       /* B is read where it lies; only a partial last panel is packed */
     size_t pack_bytes;   /* workspace: B, packed at every run */
+    int64_t near_pitch;  /* from row to row of a copy of some of A; 0: it is read where it lies */
     int64_t wide_floats; /* per thread: panels in f32 where they come narrower; 0: they do not */
     sn_piece pack;
-    sn_pieces wide;
+    sn_pieces wide, near;
     sn_gemm_tiles tiles;
     sn_gemm_sparse sparse;
     sn_piece tiles_at, tiles_start, tiles_b;
