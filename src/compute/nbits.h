@@ -17,7 +17,9 @@ typedef struct sn_nbits_plan {
     int64_t blob;     /* bytes of a block: block * bits / 8 */
     int64_t zero_row; /* bytes of a row of packed zero points */
     const sn_kernels *kernels;
-    unsigned lanes; /* columns of a panel */
+    unsigned lanes;        /* columns of a panel */
+    int64_t panels, tasks; /* of a task; of a run */
+    int64_t part;          /* of k at a time, in whole blocks */
     int threads;
     size_t workspace_bytes;
     uint64_t flops;
