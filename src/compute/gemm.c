@@ -27,7 +27,8 @@ enum {
     LINE = 16,                  /* floats of a cache line */
     FAR = 4096 / sizeof(float), /* rows of A so far apart lie in the same set of the cache; … */
     SET = 4,                    /* … so many of a tile find room there, beside B */
-    NEAR_COLUMNS = 128,         /* that repay a copy of the rows, which lie in different sets */
+    LONG_COLUMN = 192,          /* numbers of a column of A, which lie in as many lines */
+    NEAR_PANELS = 12,           /* of B that repay a copy of the rows of A, one behind the other */
 };
 
 static void plan_split(sn_gemm_plan *p, size_t l2_bytes)
@@ -60,8 +61,8 @@ static void plan_split(sn_gemm_plan *p, size_t l2_bytes)
     p->seg = sn_ceil_div(units, sn_ceil_div(units, seg)) * tile;
     p->segs = sn_max(sn_ceil_div(d->m, p->seg), 1);
     p->items = (size_t)(p->batches * p->chunks * p->segs);
-    const bool far = d->k > 0 && d->k % FAR == 0 && !d->trans_a;
-    if (far && !p->in_place && sn_min(tile, d->m) > SET && d->n >= NEAR_COLUMNS)
+    const bool far = d->trans_a ? d->k >= LONG_COLUMN : d->k % FAR == 0 && sn_min(tile, d->m) > SET;
+    if (far && !p->in_place && d->k > 0 && p->panels >= NEAR_PANELS)
         p->near_pitch = p->part + LINE;
     const int64_t item_bytes = sn_min(p->seg, d->m) * p->chunk_panels * p->block * 4;
     p->together = (size_t)sn_max((int64_t)l2_bytes / 4 / sn_max(item_bytes, 1), 1);
@@ -234,7 +235,7 @@ static void gemm_item(const gemm_call *call, size_t index, int64_t part, float *
         .kw = 1,
         .last_kw = 1,
         .x_pixel = x_row,
-        .x_ic = d->trans_a ? d->m : 1,
+        .x_ic = near || !d->trans_a ? 1 : d->m,
         .w_q = (wide ? k : d->k) * block,
         .w_ic = block,
         .y_pixel = d->n,
@@ -253,10 +254,11 @@ static void gemm_item(const gemm_call *call, size_t index, int64_t part, float *
     if (p->in_place)
         tile_in_place(call, &t, ib, col);
     else
-        p->tile(&t);
+        (near ? p->k->f32_gemm : p->tile)(&t);
 }
 
-/* Part `part` of the rows of A that an item and its neighbours share. */
+/* A copy of part `part` of the rows of A that an item and its neighbours share, where those are
+ * columns in memory, or crowd each other out of the first-level cache. */
 static void bring_near(const gemm_call *call, size_t index, int64_t part, float *near)
 {
     const sn_gemm_plan *p = call->p;
@@ -265,6 +267,14 @@ static void bring_near(const gemm_call *call, size_t index, int64_t part, float 
     const int64_t row = rest % p->segs * p->seg, rows = sn_min(d->m - row, p->seg);
     const int64_t ia = sn_batch_at(d->batch, d->a_batch, d->batch_rank, batch);
     const int64_t k0 = part * p->part, k = sn_min(d->k - k0, p->part);
+    if (d->trans_a) {
+        const float *a = call->a + (ia * d->k + k0) * d->m + row;
+        for (int64_t j = 0; j < k; j += LINE)
+            for (int64_t r = 0; r < rows; r++)
+                for (int64_t i = j; i < sn_min(j + LINE, k); i++)
+                    near[r * p->near_pitch + i] = a[i * d->m + r];
+        return;
+    }
     const float *a = call->a + (ia * d->m + row) * d->k + k0;
     for (int64_t r = 0; r < rows; r++, near += p->near_pitch, a += d->k)
         memcpy(near, a, (size_t)k * sizeof *near);
@@ -300,8 +310,7 @@ static void gemm_task(void *arg, size_t task, int worker)
         next = next < end ? next : end;
         if (p->post && next - i > p->together)
             next = i + p->together;
-        const int64_t columns = (int64_t)(next - i) * p->chunk_panels * p->block;
-        float *near = columns >= NEAR_COLUMNS ? copy : NULL;
+        float *near = (int64_t)(next - i) * p->chunk_panels >= NEAR_PANELS ? copy : NULL;
         for (int64_t part = 0; part < p->parts; part++) {
             if (near)
                 bring_near(c, i, part, near);

@@ -148,7 +148,7 @@ TEST(products_of_random_shapes_match_the_naive_sum)
             }
             if (i % 40 == 17) { /* rows that lie in the same set of the cache */
                 d.m = test_between(5, 60);
-                d.n = test_between(100, 300);
+                d.n = test_between(90, 300);
                 d.k = 1024 * test_between(1, 2);
             }
             d.trans_a = test_rand() % 3 == 0;
