@@ -159,7 +159,11 @@ typedef struct sn_conv_plan {
     /* Rows of x are copied first, with zeros at both ends, so that pixels that read other taps go
      * together, `together` at a time; 0: they are read where they lie. */
     int64_t together, margin[2];
-    int64_t line;                 /* pixels from a row of x to the next */
+    int64_t line; /* pixels from a row of x to the next */
+    /* 1×1: pixels `sampled_step` apart of an image of `sampled_in` are copied first, and d speaks
+     * of the copy. */
+    bool sampled;
+    int64_t sampled_in[3], sampled_step[3];
     sn_conv_phase phase;          /* direct */
     int64_t chunk_blocks, chunks; /* output blocks per kernel call, and how many such chunks */
     int64_t tiles;                /* of a run */
@@ -176,6 +180,7 @@ typedef struct sn_conv_plan {
     int64_t wide_floats; /* per thread: weights in f32 where they come narrower; 0: they do not */
     sn_piece pack;
     sn_piece lines_of_x; /* the copy of `together` */
+    sn_piece samples;    /* that of `sampled` */
     sn_pieces panels, wide;
     sn_conv_tiles t;
     sn_conv_rows r;

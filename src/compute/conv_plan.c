@@ -10,6 +10,7 @@
 #include "compute/conv_images.h"
 #include "compute/conv_rows.h"
 #include "compute/conv_runs.h"
+#include "compute/conv_sample.h"
 #include "compute/conv_sparse.h"
 #include "compute/conv_tiles.h"
 #include "compute/packs.h"
@@ -376,6 +377,8 @@ static sonde_status plan_work(sn_conv_plan *p, const sn_conv_desc *d, uint32_t c
         return sn_conv_plan_winograd(p, l2_bytes, err);
     }
     p->kind = SN_CONV_DIRECT;
+    if (!sn_conv_sample_plan(p))
+        return sn_fail(err, SONDE_LIMIT, "the convolution's input is too large");
     whole(p);
     return plan_direct(p, l2_bytes, err);
 }
@@ -442,6 +445,8 @@ void sn_conv_run(const sn_conv_plan *p, const float *x, const void *w, const flo
     else if (p->kind == SN_CONV_WINOGRAD)
         sn_conv_winograd_run(&call, pool);
     else if (p->tasks > 0) {
+        if (p->sampled)
+            call.x = sn_conv_sample(&call, pool);
         if (p->together)
             call.x = sn_conv_margins(&call, pool);
         sn_pool_run(pool, p->tasks, tasks[p->kind], &call);

@@ -286,6 +286,40 @@ TEST(gates_are_factors_of_the_input_before_it_is_rounded)
     }
 }
 
+/* Pixels far apart, of lines, images and volumes, some of whose last pixels are not read. */
+TEST(convolution_1x1_with_strides_matches_the_naive_sum)
+{
+    sn_allocator alloc;
+    sn_allocator_init_system(&alloc);
+    sn_pool *pool = NULL;
+    CHECK(sn_pool_create(&pool, 2, &alloc, NULL) == SONDE_OK);
+    for (const level *lv = levels(); lv->name; lv++) {
+        const unsigned block = sn_conv_block(lv->flags);
+        for (int i = 0; i < 80 && !test_errors; i++) {
+            static const int64_t none[3];
+            sn_conv_desc d = unit;
+            d.n = test_between(i % 20 ? 1 : 0, 2);
+            d.variant = (unsigned)test_between(0, SN_VARIANTS);
+            d.groups = i % 5 ? 1 : 2;
+            d.c = d.groups == 1 ? test_between(1, 40) : 2 * block;
+            d.oc = d.groups == 1 ? test_between(1, 130) : 12 * block;
+            for (int a = i % 3; a < 3; a++) {
+                d.in[a] = test_between(1, a == 0 ? 5 : 30);
+                d.stride[a] = test_between(1, 3);
+                d.pad[a] = i % 8 == 7;
+            }
+            d.act = random_act();
+            d.residual = test_rand() % 2;
+            d.packed = test_rand() % 4 != 0;
+            d.w_dtype = d.packed ? weight_dtype(test_rand()) : 0;
+            d.in_block = d.out_block = block;
+            if (set_out(&d, none))
+                check(&d, lv, test_rand() % 2, 2, i % 2 ? pool : NULL);
+        }
+    }
+    sn_pool_free(pool);
+}
+
 /* Most pixels miss taps, and few miss the same ones. */
 TEST(long_kernels_and_large_dilations_match_the_naive_sum)
 {
