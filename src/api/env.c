@@ -14,10 +14,12 @@
 #include <unistd.h>
 
 #include "api/internal.h"
+#include "base/date.h"
 
 static struct {
     pthread_once_t once;
     sn_env env;
+    int64_t local_s;     /* local time less UTC: asked for once, as a child must not ask (date.h) */
     pid_t pid;           /* of the process that read the environment: a forked child differs */
     _Atomic int written; /* traces so far: the second context gets a name of its own */
     _Atomic bool warned; /* what is wrong in SONDE_TIMING has been said */
@@ -47,6 +49,11 @@ static void read_env(void)
     const char *profile = getenv("SONDE_PROFILE"), *instances = getenv("SONDE_INSTANCES");
     if (profile && *profile && strcmp(profile, "0") != 0)
         state.env.profile_dir = strcmp(profile, "1") == 0 ? "sonde_profiling" : profile;
+    if (state.env.profile_dir) {
+        const time_t now = time(NULL);
+        struct tm local;
+        state.local_s = localtime_r(&now, &local) ? (int64_t)local.tm_gmtoff : 0;
+    }
     if (instances && *instances) {
         char *end;
         const long count = strtol(instances, &end, 10);
@@ -257,10 +264,9 @@ static void write_folder(sn_profile *p)
 {
     name own = {.folder = sn_api_env()->profile_dir};
     char path[4400], date[32];
-    const time_t now = time(NULL);
-    struct tm local;
-    localtime_r(&now, &local);
-    strftime(date, sizeof date, "%Y-%m-%d_%H-%M-%S", &local);
+    const sn_date d = sn_date_of((int64_t)(sn_wall_ns() / 1000000000u) + state.local_s);
+    snprintf(date, sizeof date, "%04d-%02d-%02d_%02d-%02d-%02d", (int)d.year, d.month, d.day,
+             d.hour, d.minute, d.second);
     bool fine = make_folder(own.folder);
     for (int i = 0; i < 2 && fine; i++) {
         snprintf(path, sizeof path, "%s/%s", own.folder, files[i][0]);

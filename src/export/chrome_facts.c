@@ -5,8 +5,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <time.h>
 
+#include "base/date.h"
 #include "profile/chrome_keys.h"
 
 static void fact_text(sn_writer *w, bool *first, const char *key, const char *value)
@@ -45,11 +45,10 @@ void sn_chrome_counts(sn_writer *w, const sn_prof_hw *hw)
 
 static void put_start(sn_writer *w, bool *first, uint64_t start_wall_ns)
 {
-    time_t seconds = (time_t)(start_wall_ns / 1000000000u);
-    struct tm utc;
-    char text[64] = "";
-    if (gmtime_r(&seconds, &utc))
-        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    const sn_date d = sn_date_of((int64_t)(start_wall_ns / 1000000000u));
+    char text[64];
+    snprintf(text, sizeof text, "%04" PRId64 "-%02d-%02dT%02d:%02d:%02dZ", d.year, d.month, d.day,
+             d.hour, d.minute, d.second);
     fact_text(w, first, "start_time", text);
     snprintf(text, sizeof text, "%" PRIu64, start_wall_ns); /* a string: beyond 2^53 */
     fact_text(w, first, "start_time_ns", text);

@@ -3,10 +3,12 @@
  * signs and words say what colours say. Entries stand side by side in their order, because commits
  * do not come at even times. Few far outliers would press all others into a line, so they are drawn
  * as triangles at the edge. */
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/date.h"
 #include "export/trend.h"
 #include "export/units.h"
 #include "export/writer.h"
@@ -76,12 +78,11 @@ static void put_words(sn_writer *w, const char *s)
 
 static void put_date(sn_writer *w, int64_t unix_ms)
 {
-    char text[32];
-    struct tm at;
-    const time_t seconds = (time_t)(unix_ms / 1000);
-    if (unix_ms <= 0 || !gmtime_r(&seconds, &at) || at.tm_year > 8099 ||
-        strftime(text, sizeof text, "%Y-%m-%d", &at) == 0)
+    char text[40];
+    const sn_date d = sn_date_of(unix_ms / 1000);
+    if (unix_ms <= 0 || d.year > 9999)
         return;
+    snprintf(text, sizeof text, "%04" PRId64 "-%02d-%02d", d.year, d.month, d.day);
     sn_put(w, text);
 }
 
