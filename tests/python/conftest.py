@@ -2,6 +2,7 @@
 """Tests of the package sonde need it built (PYTHONPATH=BUILD/python). Where script/test runs them it must be there;
 somebody who runs pytest by hand may be without."""
 
+import importlib
 import importlib.util
 import os
 import signal
@@ -13,6 +14,9 @@ import pytest
 if importlib.util.find_spec("sonde") is None and "SONDE_PROGRAM" not in os.environ:
     collect_ignore_glob = ["test_package_*.py", "test_compare.py", "test_learned_models.py", "test_programs.py", "test_python_pages.py", "test_types.py"]
 
+
+if importlib.util.find_spec("onnxruntime"):
+    importlib.import_module("exact_onnxruntime")
 
 # Shells start background jobs with signals ignored, and that is inherited: a test of Ctrl-C would wait for ever. What
 # has a handler here is back at its default in every program that tests start.

@@ -25,6 +25,7 @@ import onnxruntime
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+import exact_onnxruntime  # noqa: F401
 import libsonde
 from random_models import Model, build
 from random_models.builder import Value
@@ -39,6 +40,10 @@ onnxruntime.set_default_logger_severity(4)
 # ---- engines
 
 
+OF_BYTES = {"MatMulInteger", "ConvInteger", "QLinearMatMul", "QLinearConv", "QGemm", "MatMulIntegerToFloat",
+            "DynamicQuantizeMatMul", "DynamicQuantizeLSTM", "QAttention"}
+
+
 class OnnxRuntime:
     """Without its rewrites: what is compared is the operators' meaning."""
 
@@ -47,8 +52,10 @@ class OnnxRuntime:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 4
-        self.session = onnxruntime.InferenceSession(proto.SerializeToString(), options,
-                                                    providers=["CPUExecutionProvider"])
+        make = onnxruntime.InferenceSession
+        if any(node.op_type in OF_BYTES for node in proto.graph.node):
+            make = exact_onnxruntime.plain_session
+        self.session = make(proto.SerializeToString(), options)
 
     def run(self, feeds):
         return self.session.run(None, feeds)

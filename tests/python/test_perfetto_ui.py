@@ -15,11 +15,18 @@ PROGRAM = os.environ.get("SONDE_PROGRAM")
 pytestmark = pytest.mark.skipif(not PROGRAM or not ui.browser(), reason="no SONDE_PROGRAM, or no Chromium")
 
 
-def shares(events):
-    """(operator, slice) for every slice that another thread than the operator's own had of it."""
+def shares(events, chained=False):
+    """(operator, slice) for every slice that another thread than the operator's own had of it. `chained`: a slice behind
+    another one of the same operator and thread follows that one."""
     spans = {e["args"]["span_id"]: e for e in events if e["ph"] == "X" and "span_id" in e["args"]}
-    return sorted((up, e["args"]["span_id"]) for e in spans.values()
-                  if e["cat"] == "thread" and (up := e["args"].get("parent_span_id")) and spans[up]["tid"] != e["tid"])
+    pairs, last = [], {}
+    for e in sorted(spans.values(), key=lambda e: e["ts"]):
+        up = e["args"].get("parent_span_id")
+        if e["cat"] == "thread" and up and spans[up]["tid"] != e["tid"]:
+            lane = up, e["tid"]
+            pairs.append((last.get(lane, up) if chained else up, e["args"]["span_id"]))
+            last[lane] = e["args"]["span_id"]
+    return sorted(pairs)
 
 
 @pytest.fixture(scope="module")
@@ -104,23 +111,27 @@ def test_operators_have_their_arguments(page, expected):
 
 
 def test_arrows_reach_worker_slices(page, expected):
-    """From every operator to the slices other threads had of it, and to no others."""
+    """From every operator to the slices other threads had of it, and to no others. In the native format the second slice
+    of a thread follows the first."""
     if page.name == "cut.pftrace":
         pytest.skip("not all of them are left")
     args = "debug" if page.name.endswith("pftrace") else "args"
     arrows = page.query(f"select a.category as start, b.category as end, extract_arg(a.arg_set_id, '{args}.span_id') "
                         f"as op, extract_arg(b.arg_set_id, '{args}.span_id') as slice "
                         "from flow join slice a on a.id = slice_out join slice b on b.id = slice_in")
-    assert {(r["start"], r["end"]) for r in arrows} <= {("operator", "thread")}
-    assert sorted((int(r["op"]), int(r["slice"])) for r in arrows) == shares(expected[0]["traceEvents"])
+    native = page.name.endswith("pftrace")
+    assert {(r["start"], r["end"]) for r in arrows} <= {("operator", "thread")} | ({("thread", "thread")} if native else set())
+    assert sorted((int(r["op"]), int(r["slice"])) for r in arrows) == shares(expected[0]["traceEvents"], native)
 
 
 def test_slices_of_threads_name_their_operator(page):
     args = "debug" if page.name.endswith("pftrace") else "args"
     rows = page.query(f"select extract_arg(a.arg_set_id, '{args}.op') as op, extract_arg(b.arg_set_id, '{args}.op') "
-                      f"as theirs, extract_arg(b.arg_set_id, '{args}.node') as node, a.name as name "
+                      f"as theirs, extract_arg(b.arg_set_id, '{args}.node') as node, a.name as name, a.category as start, "
+                      f"extract_arg(a.arg_set_id, '{args}.node') as before "
                       "from flow join slice a on a.id = slice_out join slice b on b.id = slice_in")
-    assert all(r["op"] == r["theirs"] and r["node"] == r["name"] for r in rows)
+    assert all(r["op"] == r["theirs"] for r in rows)
+    assert all(r["node"] == (r["name"] if r["start"] == "operator" else r["before"]) for r in rows)
 
 
 def test_the_native_trace_has_real_times_and_threads(page, expected):
