@@ -41,6 +41,22 @@ TEST(an_axis_before_the_first_is_refused)
     REFUSED(&c, SONDE_INVALID_MODEL, "axis -2");
 }
 
+/* They were added up to see whether they are 0 and 1. */
+TEST(axes_of_any_size_that_do_not_exist_are_refused)
+{
+    static const int64_t pairs[][2] = {
+        {INT64_MAX, 1}, {INT64_MIN, INT64_MAX}, {0, 0}, {1, 1}, {2, -1}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        one_node c;
+        node_begin(&c, "ReverseSequence", 10, 2, 1);
+        node_int(&c, "batch_axis", pairs[i][0]);
+        node_int(&c, "time_axis", pairs[i][1]);
+        node_f32(&c, 0, SHAPE(1, 2), 1, 2);
+        node_i64(&c, 1, SHAPE(1), 2);
+        REFUSED(&c, SONDE_INVALID_MODEL, "must be 0 and 1");
+    }
+}
+
 TEST(blocks_that_only_the_layout_pass_can_make_are_refused)
 {
     one_node c;

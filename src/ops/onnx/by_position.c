@@ -55,7 +55,7 @@ static sonde_status prepare_reverse(sn_prep *p)
     reverse_params *r = p->params;
     SN_TRY(sn_prep_int(p, "batch_axis", 1, &r->batch_axis));
     SN_TRY(sn_prep_int(p, "time_axis", 0, &r->time_axis));
-    if (r->batch_axis + r->time_axis != 1 || r->batch_axis * r->time_axis != 0)
+    if (!(r->batch_axis == 0 && r->time_axis == 1) && !(r->batch_axis == 1 && r->time_axis == 0))
         return sn_prep_fail(p, "attributes 'batch_axis' and 'time_axis' must be 0 and 1");
     return SONDE_OK;
 }
