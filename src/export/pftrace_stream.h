@@ -51,7 +51,8 @@ bool sn_pftrace_life(sn_pftrace *t, const sn_prof_life *life);
 /* `arrows`, of an OPERATOR: one bit per thread (the first 64) that had a slice of its work; of a
  * THREAD slice: not 0 when its operator (the parent) lies on another thread and had that bit. A
  * writer that cannot know may give an operator the bits of all other threads, at nine bytes each.
- */
+ * Where a thread had several slices of an operator, one behind the other, so do their arrows: from
+ * the operator to the first, from that one to the second. */
 bool sn_pftrace_slice(sn_pftrace *t, const sn_prof_span *span, uint64_t arrows);
 bool sn_pftrace_counter(sn_pftrace *t, const sn_prof_counter *counter);
 

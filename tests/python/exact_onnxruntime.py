@@ -1,33 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
 """ONNX Runtime with exact products of bytes. On x86 CPUs without VNNI it adds two products of a u8 and an i8 in 16 bits,
-which saturates; with an option it does not, if it may rewrite the graph. sonde's are exact on every CPU."""
+which saturates; with an option it does not, if it may rewrite the graph. sonde's are exact on every CPU. The option is not
+for weights in bodies, and not for those that nodes share, which make it fail: there products saturate. Tests of such
+models compare with CLOSE. On other CPUs nothing here changes anything."""
 
 import pathlib
 import platform
 
 import onnxruntime
-import pytest
 from onnxruntime.capi import onnxruntime_pybind11_state as _errors
 
 _LEVEL = onnxruntime.GraphOptimizationLevel
 _cpuinfo = pathlib.Path("/proc/cpuinfo")
 EXACT = platform.machine() != "x86_64" or (_cpuinfo.exists() and "vnni" in _cpuinfo.read_text())
 
+CLOSE = 35 if EXACT else 10  # dB between us and a model of bytes there: 14 and more where products saturate
 
 _Session = onnxruntime.InferenceSession
 
 
 class InferenceSession(_Session):
     def __init__(self, path_or_bytes, sess_options=None, *rest, **more):
+        if EXACT:
+            super().__init__(path_or_bytes, sess_options, *rest, **more)
+            return
         options = sess_options or onnxruntime.SessionOptions()
-        if not EXACT:
-            options.add_session_config_entry("session.x64quantprecision", "1")
+        options.add_session_config_entry("session.x64quantprecision", "1")
         try:
             super().__init__(path_or_bytes, options, *rest, **more)
         except _errors.Fail as e:
-            if EXACT or "replace the existing tensor" not in str(e):
+            if "replace the existing tensor" not in str(e):
                 raise
-            pytest.skip("ONNX Runtime's products are not exact on this CPU, and it cannot rewrite weights that nodes share")
+            options.add_session_config_entry("session.x64quantprecision", "0")
+            super().__init__(path_or_bytes, options, *rest, **more)
 
 
 def plain_session(model, options=None):

@@ -89,7 +89,8 @@ def test_memory_is_that_of_the_plan_a_run_uses():
     again = report("zoo:tiny_resnet", "--optimized")
     assert optimised["run"] == again["run"] and again["nodes"] < optimised["nodes"] == plain["nodes"]
     assert plain["optimized"] is False
-    assert plain["run"]["memory"] != optimised["run"]["memory"]
+    working = [[r["run"]["memory"][kind] for kind in ("activations", "workspace")] for r in (plain, optimised)]
+    assert working[0] != working[1]  # on some CPUs the activations alone are the same
     assert plain["run"]["flops"] > optimised["run"]["flops"]
 
 
