@@ -61,8 +61,8 @@ typedef struct sn_file_writer {
     int cause;        /* errno of the first failure, 0: none */
     bool renames, named;
     char target[SN_PATH_BYTES], temp[SN_PATH_BYTES + 64];
-    size_t n; /* bytes in the buffer */
-    uint8_t buffer[1 << 14];
+    size_t n;                /* bytes in the buffer */
+    uint8_t buffer[1 << 13]; /* small: it may be on the stack of a thread that has little */
 } sn_file_writer;
 
 /* Errors are SONDE_IO and name the path as given and the cause. After a failure here nothing needs

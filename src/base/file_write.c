@@ -26,6 +26,17 @@ static sonde_status fail_with(const char *path, int cause, sonde_error *err)
     return sn_fail(err, SONDE_IO, "cannot write '%s': %s", path, strerror(cause));
 }
 
+/* "No such file" is about a file that was to be made: what there is not is its folder. */
+static sonde_status fail_to_open(const char *path, int cause, sonde_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    const int n = slash && slash > path ? (int)(slash - path) : 1;
+    if (cause == ENOENT && slash)
+        return sn_fail(err, SONDE_IO, "cannot write '%s': the folder '%.*s' does not exist", path,
+                       n, path);
+    return fail_with(path, cause, err);
+}
+
 static bool write_all(int fd, const void *data, size_t bytes)
 {
     const uint8_t *p = data;
@@ -224,7 +235,7 @@ sonde_status sn_file_writer_open(sn_file_writer *w, const char *path, sn_write_h
 {
     begin(w, AT_FDCWD, path);
     w->fd = open_any(w, how);
-    return w->fd >= 0 ? SONDE_OK : fail_with(path, errno, err);
+    return w->fd >= 0 ? SONDE_OK : fail_to_open(path, errno, err);
 }
 
 static bool write_on(sn_file_writer *w, const void *data, size_t bytes)

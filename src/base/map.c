@@ -10,6 +10,9 @@
 
 enum { FIRST_CAP = 16 };
 
+/* As key_bytes: the key is the address. No object is that large. */
+#define ADDRESS SIZE_MAX
+
 __extension__ typedef unsigned __int128 wide;
 
 /* Odd, about half the bits set, taken from the fractions of the square roots of 2, 3 and 5. */
@@ -93,7 +96,8 @@ static sn_map_entry *find(const sn_map *m, const void *key, size_t key_bytes, ui
     for (size_t i = (size_t)hash & mask;; i = (i + 1) & mask) {
         sn_map_entry *e = &m->entries[i];
         if (!e->key || (e->hash == hash && e->key_bytes == key_bytes &&
-                        (key_bytes == 0 || memcmp(e->key, key, key_bytes) == 0)))
+                        (e->key == key || key_bytes == 0 ||
+                         (key_bytes != ADDRESS && memcmp(e->key, key, key_bytes) == 0))))
             return e;
     }
 }
@@ -120,12 +124,15 @@ static bool grow(sn_map *m)
     return true;
 }
 
+static void *get(const sn_map *m, const void *key, size_t key_bytes, uint64_t hash)
+{
+    const sn_map_entry *e = find(m, key, key_bytes, hash);
+    return e->key ? e->value : NULL;
+}
+
 void *sn_map_get_n(const sn_map *m, const void *key, size_t key_bytes)
 {
-    if (m->n == 0)
-        return NULL;
-    const sn_map_entry *e = find(m, key, key_bytes, sn_hash(key, key_bytes, m->seed));
-    return e->key ? e->value : NULL;
+    return m->n ? get(m, key, key_bytes, sn_hash(key, key_bytes, m->seed)) : NULL;
 }
 
 void *sn_map_get(const sn_map *m, const char *key)
@@ -133,9 +140,14 @@ void *sn_map_get(const sn_map *m, const char *key)
     return sn_map_get_n(m, key, strlen(key));
 }
 
-bool sn_map_put_n(sn_map *m, const void *key, size_t key_bytes, void *value, void **old)
+void *sn_map_get_address(const sn_map *m, const void *object)
 {
-    uint64_t hash = sn_hash(key, key_bytes, m->seed);
+    return m->n ? get(m, object, ADDRESS, sn_hash(&object, sizeof object, m->seed)) : NULL;
+}
+
+static bool put(sn_map *m, const void *key, size_t key_bytes, uint64_t hash, void *value,
+                void **old)
+{
     sn_map_entry *e = m->cap ? find(m, key, key_bytes, hash) : NULL;
     if (e && e->key) {
         if (old)
@@ -155,6 +167,16 @@ bool sn_map_put_n(sn_map *m, const void *key, size_t key_bytes, void *value, voi
     if (old)
         *old = NULL;
     return true;
+}
+
+bool sn_map_put_n(sn_map *m, const void *key, size_t key_bytes, void *value, void **old)
+{
+    return put(m, key, key_bytes, sn_hash(key, key_bytes, m->seed), value, old);
+}
+
+bool sn_map_put_address(sn_map *m, const void *object, void *value, void **old)
+{
+    return put(m, object, ADDRESS, sn_hash(&object, sizeof object, m->seed), value, old);
 }
 
 bool sn_map_put(sn_map *m, const char *key, void *value, void **old)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hash map from byte strings to pointers. Open addressing, seeded hash (hostile names cannot make
- * it quadratic). Keys are not copied: they must outlive the map. */
+ * it quadratic). Keys are not copied: they must outlive the map. An object whose identity is the
+ * key needs no memory for one: sn_map_put_address. */
 #ifndef SN_BASE_MAP_H
 #define SN_BASE_MAP_H
 
@@ -28,6 +29,11 @@ void *sn_map_get_n(const sn_map *m, const void *key, size_t key_bytes);
 /* Inserts or replaces; *old (may be NULL) receives the previous value or NULL. False: no memory. */
 bool sn_map_put(sn_map *m, const char *key, void *value, void **old);
 bool sn_map_put_n(sn_map *m, const void *key, size_t key_bytes, void *value, void **old);
+
+/* The same by address: `object` itself is the key, what it contains is never read. Not NULL. A map
+ * may have keys of both kinds. */
+void *sn_map_get_address(const sn_map *m, const void *object);
+bool sn_map_put_address(sn_map *m, const void *object, void *value, void **old);
 
 uint64_t sn_hash(const void *data, size_t bytes, uint64_t seed);
 

@@ -24,7 +24,6 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdalign.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -36,6 +35,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/fpmode.h"
+#include "base/thread.h"
 #include "base/trace.h"
 
 /* Longer than the gap between two parallel steps, short enough not to be noticed as load. */
@@ -367,12 +367,7 @@ static void *worker_main(void *arg)
 static void start_workers(sn_pool *pool)
 {
     pool->start_tried = true;
-    /* Workers inherit the mask: signals are for the threads of the program. */
-    sigset_t all, before;
-    sigfillset(&all);
-    if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0)
-        return;
-    /* And they inherit the CPUs, but not the seat of a caller that sits for another pool. */
+    /* Workers inherit the CPUs, but not the seat of a caller that sits for another pool. */
     sn_id_set seat;
     const sn_id_set *const own = pool->seats ? NULL : sn_sitting_before();
     const bool stands = own && sn_affinity_get(&seat) && sn_affinity_set(own);
@@ -380,13 +375,12 @@ static void start_workers(sn_pool *pool)
         worker *w = &pool->workers[i];
         *w = (worker){.pool = pool, .index = i + 1};
         w->seen_epoch = atomic_load(&pool->news[group_of(pool, w->index)].epoch);
-        if (pthread_create(&w->thread, NULL, worker_main, w) != 0)
+        if (!sn_thread_start(&w->thread, worker_main, w))
             break;
         pool->started++;
     }
     if (stands)
         (void)sn_affinity_set(&seat);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 sonde_status sn_pool_create(sn_pool **pool, int threads, sn_allocator *alloc, sonde_error *err)

@@ -64,11 +64,18 @@ void sn_error_prefix(sonde_error *err, const char *fmt, ...)
 
 sonde_status sn_fail_memory(sonde_error *err, size_t bytes)
 {
+    const size_t limit = sn_alloc_limit_reached();
+    if (!bytes && limit)
+        return sn_fail(err, SONDE_OUT_OF_MEMORY,
+                       "there is not enough memory: the memory limit is %zu bytes (max_memory, "
+                       "--max-memory)",
+                       limit);
     if (!bytes)
         return sn_fail(err, SONDE_OUT_OF_MEMORY, "there is not enough memory");
-    const size_t limit = sn_alloc_limit_reached();
     if (limit)
         return sn_fail(err, SONDE_OUT_OF_MEMORY,
-                       "cannot allocate %zu bytes: the memory limit is %zu bytes", bytes, limit);
+                       "cannot allocate %zu bytes: the memory limit is %zu bytes (max_memory, "
+                       "--max-memory)",
+                       bytes, limit);
     return sn_fail(err, SONDE_OUT_OF_MEMORY, "cannot allocate %zu bytes", bytes);
 }

@@ -9,6 +9,8 @@
 #ifndef SN_COMPUTE_BYTES_H
 #define SN_COMPUTE_BYTES_H
 
+#include <float.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -43,6 +45,13 @@ void sn_bytes_to_f32(uint32_t cpu_flags, sonde_dtype t, float *dst, const void *
 
 /* acc = y, or acc += y, of exact sums; wraps as 32 bits do. */
 void sn_exact_join(int32_t *acc, const float *y, int64_t n, bool first);
+
+/* A product or quotient of scales for sums of integers. Where it is too large for f32 it is f32's
+ * largest number: sums of zero stay zero, as they are, and all others leave the range anyway. */
+static inline float sn_held_scale(float s)
+{
+    return isinf(s) ? copysignf(FLT_MAX, s) : s;
+}
 
 /* y = saturate(round(acc · scale) + zero) into bytes. */
 void sn_requantize(uint32_t cpu_flags, sonde_dtype t, void *y, const int32_t *acc, int64_t n,

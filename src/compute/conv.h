@@ -187,7 +187,7 @@ typedef struct sn_conv_plan {
     sn_conv_sparse sparse;
     sn_conv_images images;
     sn_lines lines; /* of tiles */
-    sn_pieces copies, sums, offsets, columns, parts, held;
+    sn_pieces copies, sums, offsets, columns, own, parts, held;
     int64_t room; /* depthwise: planes that packed weights have room for, of each tap of depth */
     int64_t band; /* depthwise, of bf16 in memory: rows at a time, from `copies` to `sums` */
     sn_workspace workspace; /* of a run: pack, panels, wide, or those of tiles */

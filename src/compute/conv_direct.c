@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "compute/conv_exact.h"
 #include "compute/conv_runs.h"
 #include "compute/split.h"
 
@@ -241,7 +242,25 @@ static void direct_item(const sn_conv_call *c, const item *it, int64_t out_pixel
         }
     }
     const int64_t in_blocks = plain ? 1 : sn_min(b->in_blocks, in_all - in_first);
-    for (int64_t i = 0; i < in_blocks; i += p->part) {
+    const int64_t from = p->by_pixels ? it->from : it->from * d->out[2];
+    const int64_t to = p->by_pixels ? it->to : it->to * d->out[2];
+    const sn_conv_part part = {.group = it->group,
+                               .block = b0,
+                               .blocks = blocks,
+                               .from = from,
+                               .to = to,
+                               .out_pixels = out_pixels,
+                               .x = x,
+                               .bias = t.bias,
+                               .z = z,
+                               .y = y,
+                               .room = held->room};
+    const bool exact = sn_conv_merges(p) && !sn_conv_part_is_finite(p, &part);
+    if (exact) {
+        held->group = -1;
+        sn_conv_part_exact(c, &part);
+    }
+    for (int64_t i = 0; i < in_blocks && !exact; i += p->part) {
         const int64_t next = sn_min(i + p->part, in_blocks);
         const bool last = next == in_blocks;
         t.ic_blocks = (size_t)(next - i);
@@ -264,11 +283,8 @@ static void direct_item(const sn_conv_call *c, const item *it, int64_t out_pixel
     }
     if (!p->post && !p->clear)
         return;
-    const int64_t from = p->by_pixels ? it->from : it->from * d->out[2];
-    const int64_t pixels = (p->by_pixels ? it->to : it->to * d->out[2]) - from;
-    for (int64_t q = 0; q < blocks; q++) {
-        sn_conv_finish(p, y + (q * out_pixels + from) * block, pixels, lanes - q * block);
-    }
+    for (int64_t q = 0; q < blocks; q++)
+        sn_conv_finish(p, y + (q * out_pixels + from) * block, to - from, lanes - q * block);
 }
 
 void sn_conv_direct_band(const sn_conv_call *c, int64_t pixels)

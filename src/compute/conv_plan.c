@@ -202,8 +202,8 @@ static sonde_status plan_depthwise(sn_conv_plan *p, size_t l2_bytes, sonde_error
     plan_split(p, slices, d->in[2] * p->block * 4, 0, l2_bytes);
     if (p->segs < p->threads && p->tasks > 1)
         plan_bands(p, slices);
-    if ((p->items > 0 &&
-         !sn_size_mul((size_t)d->in[2], p->block * sizeof(float), &p->panel_bytes)) ||
+    const size_t zeros = (size_t)sn_max(d->in[2], 1); /* pixels: a tap of an empty row reads one */
+    if ((p->items > 0 && !sn_size_mul(zeros, p->block * sizeof(float), &p->panel_bytes)) ||
         ((d->x_half || d->y_half) && !plan_stored(p)))
         return sn_fail(err, SONDE_LIMIT, "the convolution's rows are too long");
     char deep[16] = "";

@@ -8,8 +8,8 @@
  *   [lines][channels of a pixel]                  narrow: fewer channels, a step has several pixels
  *
  * A step of narrow pixels reads pixels that do not belong to its run, too, and multiplies them by
- * zero. That is only wrong if they are not finite, and gives NaN: then rows are gathered one by
- * one, and computed again. */
+ * zero, as merged groups do with each other's channels. That is only wrong if they are not finite,
+ * and gives NaN: then rows are gathered one by one, and computed again. */
 #include "compute/conv_tiles.h"
 
 #include <math.h>
@@ -59,6 +59,12 @@ bool sn_conv_halves_pay(int64_t pixels, const int64_t *w, int rank, bool winogra
     const int64_t products = sn_count(w[0], w[1], winograd ? TAPS_WINOGRAD : taps, 1);
     return products >= (winograd ? EACH_WINOGRAD : EACH) * (w[1] + w[0]) &&
            (pixels < 0 || (pixels > FEW && sn_count(products, pixels, 1, 1) >= LEAST_WORK));
+}
+
+/* Are there zeros between channels of different groups? */
+static bool merges(const sn_conv_tiles *t)
+{
+    return t->b.in != t->b.group_in;
 }
 
 static int64_t x_bytes(const sn_conv_desc *d) /* of an element */
@@ -115,7 +121,9 @@ bool sn_conv_tiles_plan(sn_conv_plan *p, size_t l2_bytes)
                              sn_min(sn_ceil_div(units, t->chunk_parts), MOST_PIECES));
     const int64_t parts_of_x = two ? 2 : 1;
     const int64_t copy = sn_count(t->slab_bytes, t->slabs, parts_of_x, 1);
-    const int64_t columns = t->narrow ? sn_count(ROWS, t->steps, SN_ROWS_STEP, parts_of_x) : 0;
+    const bool gathers = t->narrow || merges(t);
+    const int64_t columns = gathers ? sn_count(ROWS, t->steps, SN_ROWS_STEP, parts_of_x) : 0;
+    const int64_t own = merges(t) ? ROWS * BLOCKS * BLOCK * (int64_t)sizeof(float) : 0;
     const int64_t split = sn_count(BLOCKS, t->kernel_steps, SN_ROWS_WEIGHTS, 1);
     if (copy < 0 || columns < 0 || split < 0)
         return false;
@@ -124,6 +132,7 @@ bool sn_conv_tiles_plan(sn_conv_plan *p, size_t l2_bytes)
     p->sums = sn_carve_each(&p->workspace, n, ((ROWS + 1) * BLOCKS + ROWS) * BLOCK * sizeof(float));
     p->offsets = sn_carve_each(&p->workspace, n, 3 * (size_t)t->kernel_steps * sizeof(ptrdiff_t));
     p->columns = sn_carve_each(&p->workspace, n, (size_t)columns);
+    p->own = sn_carve_each(&p->workspace, n, (size_t)own);
     p->parts = sn_carve_each(&p->workspace, n, t->split ? (size_t)split : 0);
     p->held = sn_carve_each(&p->workspace, n, sizeof(sn_lines_held));
     return true;
@@ -356,6 +365,7 @@ typedef struct tiles_strip {
     const float *gate;   /* of the image; NULL: none */
     uint8_t *x, *columns;
     float *sums, *start, *wide; /* wide: of z */
+    float *own;                 /* sums of one of merged groups */
     ptrdiff_t *at, *in_columns; /* where a row reads its steps: in x, in `columns` */
     ptrdiff_t *w_at;            /* halves: where the steps of weights are */
     uint8_t *w;                 /* a unit's weights, split */
@@ -371,6 +381,7 @@ static tiles_strip strip_of(const sn_conv_call *c, int64_t out_pixels, int worke
                      .held = sn_pieces_at(c->workspace, p->held, i),
                      .x = sn_pieces_at(c->workspace, p->copies, i),
                      .columns = sn_pieces_at(c->workspace, p->columns, i),
+                     .own = sn_pieces_at(c->workspace, p->own, i),
                      .sums = sn_pieces_at(c->workspace, p->sums, i),
                      .at = sn_pieces_at(c->workspace, p->offsets, i),
                      .w = sn_pieces_at(c->workspace, p->parts, i)};
@@ -548,12 +559,12 @@ static void store_rows(const tiles_strip *s, const tiles_unit *u, int64_t v, int
 }
 
 /* Halves: sums as they are, with the bias. */
-static void scale_back(const tiles_strip *s, const tiles_unit *u, int64_t rows)
+static void scale_back(const tiles_strip *s, const tiles_unit *u, float *to, int64_t rows)
 {
     const sn_conv_tiles *t = &s->c->p->t;
     for (int64_t q = 0; q < u->blocks; q++) {
         const uint8_t *tail = u->w + (q + 1) * t->block_bytes - BLOCK * (int64_t)sizeof(float);
-        float *sums = s->sums + q * ROWS * BLOCK;
+        float *sums = to + q * ROWS * BLOCK;
         s->c->p->k->f32_rescale(&(sn_f32_rescale){.y = sums,
                                                   .x = sums,
                                                   .by_row = &s->held->back,
@@ -564,6 +575,73 @@ static void scale_back(const tiles_strip *s, const tiles_unit *u, int64_t rows)
                                                   .y_row = BLOCK,
                                                   .x_row = BLOCK});
     }
+}
+
+/* Rows v … v+rows-1 with nothing but the channels from … to-1 of merged groups, and zeros. */
+static void gather_channels(const tiles_strip *s, int64_t v, int64_t rows, int64_t from, int64_t to)
+{
+    const sn_conv_plan *p = s->c->p;
+    const sn_conv_tiles *t = &p->t;
+    const int64_t parts = t->split || t->halves ? 2 : 1, size = (int64_t)sizeof(uint16_t);
+    memset(s->columns, 0, (size_t)(rows * parts * t->steps) * SN_ROWS_STEP);
+    for (int64_t next; from < to; from = next) {
+        const int64_t slab = from / NUMBERS, at = from % NUMBERS * size;
+        next = sn_min((slab + 1) * NUMBERS, to);
+        for (int64_t i = 0; i < rows * parts * t->runs; i++) {
+            const int64_t r = i / t->runs / parts, part = i / t->runs % parts, k = i % t->runs;
+            const uint8_t *x = s->x + (part * t->slabs + slab) * t->slab_bytes +
+                               (v + r) * p->lines.row + sn_lines_run_at(&p->lines, k);
+            const int64_t step = (r * parts + part) * t->steps + slab * t->runs + k;
+            memcpy(s->columns + step * SN_ROWS_STEP + at, x + at, (size_t)((next - from) * size));
+        }
+    }
+}
+
+/* Sums of merged groups that may have met each other's NaN, of `lanes` channels: each group's
+ * once more, without the others. `tiles` is how all of them were computed. */
+static void separate(const tiles_strip *s, const tiles_unit *u, const sn_tile_rows *tiles,
+                     int64_t v, int64_t rows, int64_t lanes)
+{
+    const sn_conv_plan *p = s->c->p;
+    const sn_conv_tiles *t = &p->t;
+    const int64_t all = u->q * BLOCK + lanes;
+    sn_tile_rows one = *tiles;
+    one.x = s->columns;
+    one.at = s->in_columns;
+    one.x_row = (ptrdiff_t)((t->split || t->halves ? 2 : 1) * t->steps * SN_ROWS_STEP);
+    one.y = s->own;
+    for (int64_t lane = u->q * BLOCK, next; lane < all; lane = next) {
+        const int64_t group = lane / t->b.group_out;
+        next = sn_min((group + 1) * t->b.group_out, all);
+        gather_channels(s, v, rows, group * t->b.group_in, (group + 1) * t->b.group_in);
+        (t->f16 || t->halves ? p->k->f16_rows : p->k->bf16_rows)(&one);
+        if (t->halves)
+            scale_back(s, u, s->own, rows);
+        for (int64_t l = lane - u->q * BLOCK; l < next - u->q * BLOCK; l++)
+            for (int64_t r = 0; r < rows; r++) {
+                const int64_t at = (l / BLOCK * ROWS + r) * BLOCK + l % BLOCK;
+                s->sums[at] = s->own[at];
+            }
+    }
+}
+
+/* A number that is not finite makes all sums NaN but those of its own group, to which not both the
+ * first and the last channel belong; or they do, and then it is the only group here. */
+static bool has_foreign_nan(const tiles_strip *s, int64_t rows, int64_t lanes)
+{
+    const float *first = s->sums;
+    const float *last = s->sums + (lanes - 1) / BLOCK * ROWS * BLOCK + (lanes - 1) % BLOCK;
+    float a = 0, b = 0, c = 0, e = 0; /* sums that do not wait for each other */
+    int64_t r = 0;
+    for (; r + 4 <= rows; r += 4, first += 4 * BLOCK, last += 4 * BLOCK) {
+        a += first[0] + last[0];
+        b += first[BLOCK] + last[BLOCK];
+        c += first[2 * BLOCK] + last[2 * BLOCK];
+        e += first[3 * BLOCK] + last[3 * BLOCK];
+    }
+    for (; r < rows; r++, first += BLOCK, last += BLOCK)
+        a += *first + *last;
+    return isnan(a + b + c + e); /* infinities of two signs, too */
 }
 
 /* All rows of the part, times a unit. On the way, the next unit's weights come into the cache. */
@@ -606,7 +684,7 @@ static void compute(const tiles_strip *s, const tiles_unit *u, const tiles_unit 
         }
         (t->f16 || t->halves ? p->k->f16_rows : p->k->bf16_rows)(&tiles);
         if (t->halves)
-            scale_back(s, u, rows);
+            scale_back(s, u, s->sums, rows);
         if (t->narrow && !s->held->finite && has_nan(s, u->blocks, rows)) {
             sn_tile_rows exact = tiles;
             gather(s, v, rows);
@@ -615,6 +693,8 @@ static void compute(const tiles_strip *s, const tiles_unit *u, const tiles_unit 
             exact.x_row = (ptrdiff_t)((t->split ? 2 : 1) * t->steps * SN_ROWS_STEP);
             (t->f16 ? p->k->f16_rows : p->k->bf16_rows)(&exact);
         }
+        if (merges(t) && lanes > 0 && has_foreign_nan(s, rows, lanes))
+            separate(s, u, &tiles, v, rows, lanes);
         store_rows(s, u, v, rows);
     }
 }

@@ -17,6 +17,9 @@
  * Most items belong to one thread. Those that are left over when every thread has had as many as
  * the others are worked on by all: first the input blocks, then the chunks.
  *
+ * What is not finite in a patch would be in all of its results: the transform back looks for it,
+ * and then each pixel is computed from its own window (conv_exact.h).
+ *
  * Accuracy: the transforms of m = 4 multiply by up to 100 before they cancel, those of m = 2 by up
  * to 4, and all pixels of a patch take part in each of its results. The error stays below 4e-6 (m =
  * 4) or 1e-6 (m = 2) of the largest sum of |x||w| in the image; tests/compute/test_conv.c holds it
@@ -24,7 +27,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "compute/conv.h"
+#include "compute/conv_exact.h"
 #include "compute/split.h"
 #include "compute/tile_cost.h"
 
@@ -125,9 +128,42 @@ static void finish(const sn_conv_plan *p, const sn_f32_wino_out *t, int64_t lane
             sn_conv_finish(p, t->y + i * t->y_row + j * t->y_pixel, run, lanes);
 }
 
+/* A patch with something in it that is not finite, which would be in all of its pixels: each of
+ * them from its own window. `out_block` is of the group. */
+static void exact_patch(const sn_conv_call *c, const place *to, int64_t group, int64_t out_block,
+                        const sn_f32_wino_out *t, float *wide)
+{
+    const sn_conv_plan *p = c->p;
+    const sn_conv_desc *d = &p->d;
+    const sn_conv_blocks *b = &p->b;
+    const int64_t block = b->block, tap = block * block, row = d->in[2] * block;
+    const int64_t w_block = d->kernel[0] * 9 * tap, slice = d->in[1] * row;
+    const int64_t first = out_block * block, plane = d->in[0] * slice;
+    const sn_conv_window v = {.x = c->x + (to->image * b->groups + group) * b->in_blocks * plane,
+                              .x_block = plane,
+                              .x_slice = slice,
+                              .x_row = row,
+                              .w_at = (group * b->out_blocks + out_block) * b->in_blocks * w_block,
+                              .w_block = w_block,
+                              .w_tap = {9 * tap, 3 * tap, tap},
+                              .first = first,
+                              .lanes = sn_min(block, b->out - first),
+                              .channels = b->in,
+                              .room = wide};
+    for (int i = 0; i < t->rows; i++)
+        for (int j = 0; j < t->cols; j++) {
+            float sums[16];
+            const int64_t at[3] = {to->slice, to->row + i * d->dilation[1],
+                                   to->col + j * d->dilation[2]};
+            const ptrdiff_t pixel = i * t->y_row + j * t->y_pixel;
+            sn_conv_exact(c, &v, at, sums);
+            sn_conv_exact_store(p, sums, t->bias, t->z ? t->z + pixel : NULL, t->y + pixel);
+        }
+}
+
 /* Products of output blocks from b0 on, back to pixels. */
 static void transform_out(const sn_conv_call *c, const item *it, int64_t b0, int64_t blocks,
-                          const float *products)
+                          const space *s)
 {
     const sn_conv_plan *p = c->p;
     const sn_conv_desc *d = &p->d;
@@ -145,7 +181,7 @@ static void transform_out(const sn_conv_call *c, const item *it, int64_t b0, int
                          .lo = p->lo,
                          .hi = p->hi};
     for (int64_t q = 0; q < blocks; q++) {
-        t.m = products + q * n * n * p->patch_pos;
+        t.m = s->products + q * n * n * p->patch_pos;
         t.bias = bias + q * block;
         for (int64_t i = it->from; i < it->to; i++, t.m += block) {
             const place to = place_of(p, i);
@@ -156,7 +192,8 @@ static void transform_out(const sn_conv_call *c, const item *it, int64_t b0, int
             t.y = c->y + at;
             t.rows = until(to.row, d->out[1], down, m);
             t.cols = until(to.col, d->out[2], right, m);
-            fn(&t);
+            if (!fn(&t))
+                exact_patch(c, &to, it->group, b0 + q, &t, s->wide);
             if (p->post || p->clear)
                 finish(p, &t, lanes - q * block);
         }
@@ -229,7 +266,7 @@ static void chunk(const sn_conv_call *c, const item *it, int64_t index, const sp
                                       : NULL;
         multiply(p, &t, s, i, w_next, w_q);
     }
-    transform_out(c, it, b0, blocks, s->products);
+    transform_out(c, it, b0, blocks, s);
 }
 
 static void alone_task(void *call, size_t task, int worker)

@@ -51,7 +51,7 @@ static void plan_split(sn_gemm_plan *p, size_t l2_bytes)
     }
     int64_t seg = sn_max(sn_min(units, (int64_t)l2_bytes / 4 / (p->part * 4 * tile)), 1);
     if (p->post && d->n * d->k * 4 <= (int64_t)l2_bytes / 4) /* whole rows for the second pass */
-        seg = sn_max(sn_min(seg, (int64_t)l2_bytes / 8 / (d->n * 4 * tile)), 1);
+        seg = sn_max(sn_min(seg, (int64_t)l2_bytes / 8 / (sn_max(d->n, 1) * 4 * tile)), 1);
     const int64_t by_flops = sn_max((int64_t)((p->flops + TASK_FLOPS / 2) / TASK_FLOPS), 1);
     const int64_t wanted = sn_task_count(by_flops, p->threads, TASKS_PER_THREAD);
     const int64_t others = sn_max(p->batches * p->chunks, 1);

@@ -38,7 +38,8 @@ sonde_status sn_integer_gemm_plan_make(sn_integer_gemm_plan *p, const sn_gemm_de
     p->a_floats = sn_count(p->m, p->piece, p->a_count, 1);
     p->b_floats = sn_count(p->n, p->piece, p->b_count, 1);
     p->y_floats = sn_count(p->m, p->n, p->batches, 1);
-    p->acc_ints = quantized ? p->y_floats : 0;
+    p->wide = p->exact && quantized && p->k > INT32_MAX / (255 * 255);
+    p->acc_ints = quantized ? sn_count(p->y_floats, p->wide ? 2 : 1, 1, 1) : 0;
     p->name = p->exact ? "u8_gemm_exact_f32" : "f8_gemm_f32";
     p->flops = 2 * (uint64_t)p->y_floats * (uint64_t)p->k;
     return SONDE_OK;
@@ -113,6 +114,12 @@ static void multiply(const sn_integer_gemm_plan *p, const sn_integer_gemm_args *
         sn_parallel_range(pool, (size_t)(p->b_count * j.n), (size_t)p->n, widen_b, &j);
         sn_gemm_run(part + 1 < p->pieces ? &p->plan : &p->last, a->a_f32, a->b_f32, NULL, NULL,
                     a->y_f32, a->core, pool);
+        if (p->wide) {
+            double *sum = acc;
+            for (int64_t i = 0; i < cells; i++)
+                sum[i] = (part == 0 ? 0.0 : sum[i]) + (double)a->y_f32[i];
+            continue;
+        }
         if (p->exact) {
             sn_exact_join(acc, a->y_f32, cells, part == 0);
             continue;
@@ -137,12 +144,14 @@ static void store(const sn_integer_gemm_plan *p, const sn_integer_gemm_args *a, 
                   int64_t i, float scale)
 {
     uint8_t *y = (uint8_t *)a->y + i;
-    if (sn_is_byte(a->y_type) && p->exact) {
+    if (sn_is_byte(a->y_type) && p->exact && !p->wide) {
         sn_requantize(p->cpu_flags, a->y_type, y, (const int32_t *)acc + i, 1, scale,
                       (int32_t)a->y_zero);
         return;
     }
-    const float sum = p->exact ? (float)((const int32_t *)acc)[i] : ((const float *)acc)[i];
+    const float sum = p->wide    ? (float)((const double *)acc)[i]
+                      : p->exact ? (float)((const int32_t *)acc)[i]
+                                 : ((const float *)acc)[i];
     const float v = sum * scale + a->y_zero;
     if (sn_is_byte(a->y_type))
         *y = saturated(a->y_type, rintf(v));
@@ -161,15 +170,16 @@ static void quantize(const sn_integer_gemm_plan *p, const sn_integer_gemm_args *
             rest /= d->batch[i];
         }
         const float a_scale = a->a_scale.data[(ia * p->m + row % p->m) % a->a_scale.n];
-        if (a->b_scale.n == 1 && sn_is_byte(a->y_type) && p->exact) {
-            const float scale = a_scale * a->b_scale.data[0] / a->y_scale;
+        if (a->b_scale.n == 1 && sn_is_byte(a->y_type) && p->exact && !p->wide) {
+            const float scale = sn_held_scale(a_scale * a->b_scale.data[0] / a->y_scale);
             sn_requantize(p->cpu_flags, a->y_type, (uint8_t *)a->y + row * p->n,
                           (const int32_t *)acc + row * p->n, p->n, scale, (int32_t)a->y_zero);
             continue;
         }
         for (int64_t col = 0; col < p->n; col++) {
             const float b_scale = a->b_scale.data[(ib * p->n + col) % a->b_scale.n];
-            store(p, a, acc, row * p->n + col, a_scale * b_scale / a->y_scale);
+            const float scale = sn_held_scale(a_scale * b_scale / a->y_scale);
+            store(p, a, acc, row * p->n + col, scale);
         }
     }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products of float8, and of bytes whose result is float8 (others: q8.h): the inner
  * dimension is cut into pieces whose f32 products are exact (see bytes.h), and their sums meet in
- * int32. Float8 operands take the same way, with sums in f32. The result is the sums, or bytes or
- * float8 again. */
+ * int32, or in f64 if there are very many. Float8 operands take the same way, with sums in f32. The
+ * result is the sums, or bytes or float8 again. */
 #ifndef SN_COMPUTE_INTEGER_GEMM_H
 #define SN_COMPUTE_INTEGER_GEMM_H
 
@@ -12,7 +12,8 @@
 typedef struct sn_integer_gemm_plan {
     sonde_dtype a_type, b_type;
     bool quantized;                             /* sums are not the result */
-    bool exact;                                 /* bytes: sums in int32, else in f32 */
+    bool exact;                                 /* bytes: sums in int32, else in f32 … */
+    bool wide;                                  /* … or f64, where int32 may not hold them */
     int64_t m, n, k, a_count, b_count, batches; /* matrices in a, in b, in the result */
     int64_t piece, pieces;                      /* of the inner dimension */
     sn_gemm_plan plan, last;                    /* of a piece, of the last one */

@@ -92,6 +92,12 @@ void sn_norm_run(const sn_norm_plan *p, void *y, const void *x, const void *scal
                  float *mean, float *inv, sn_pool *pool)
 {
     job j = {p, y, x, scale, bias, mean, inv};
+    for (int64_t r = 0; p->n == 0 && r < p->rows; r++) { /* the mean of nothing is NaN */
+        if (mean)
+            mean[r] = NAN;
+        if (inv)
+            inv[r] = NAN;
+    }
     if (p->n > 0)
         sn_parallel_range(pool, (size_t)p->rows, (size_t)p->n * 4, norm_range, &j);
 }

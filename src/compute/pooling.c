@@ -4,6 +4,7 @@
  * channel. */
 #include "compute/pooling.h"
 
+#include <float.h>
 #include <math.h>
 
 #include <string.h>
@@ -156,10 +157,21 @@ static void call_kernel(const sn_pooling_plan *p, const sn_f32_pool *t)
         p->k->f32_avgpool(t);
 }
 
-/* Rows from … to-1 of one slice of a block of channels, which begin at y; line `first` of x is at
- * x. */
-static void blocked_rows(const sn_pooling_plan *p, const float *x, int64_t first, float *y,
-                         int64_t from, int64_t to)
+/* Pixels whose windows have nothing but padding in them. Lanes behind the last channel are 0. */
+static void fill_empty(const sn_pooling_plan *p, int64_t plane, float *y, int64_t pixels)
+{
+    const int64_t block = p->d.block, blocks = sn_ceil_div(p->d.c, block);
+    const int64_t lanes = sn_min(block, p->d.c - plane % blocks * block);
+    memset(y, 0, (size_t)(pixels * block) * sizeof(float));
+    for (int64_t i = 0; p->d.kind == SN_POOL_MAX && i < pixels; i++)
+        for (int64_t l = 0; l < lanes; l++)
+            y[i * block + l] = -FLT_MAX;
+}
+
+/* Rows from … to-1 of one slice of block of channels `plane`, which begin at y; line `first` of x
+ * is at x. */
+static void blocked_rows(const sn_pooling_plan *p, int64_t plane, const float *x, int64_t first,
+                         float *y, int64_t from, int64_t to)
 {
     const sn_pooling_desc *d = &p->d;
     const int64_t block = d->block;
@@ -193,8 +205,8 @@ static void blocked_rows(const sn_pooling_plan *p, const float *x, int64_t first
             }
             float *result = y + ((row - from) * d->out[2] + col) * block;
             const int64_t taps = (i1 - i0) * (j1 - j0);
-            if (taps <= 0) { /* a window in the padding: nothing to take */
-                memset(result, 0, (size_t)(n * block) * sizeof(float));
+            if (taps <= 0) {
+                fill_empty(p, plane, result, n);
                 continue;
             }
             t.x =
@@ -213,11 +225,11 @@ static void blocked_rows(const sn_pooling_plan *p, const float *x, int64_t first
 /* One row of each slice of the result. Rows of the slices of x are pooled first, each once; then
  * those that a result reads are joined. Averages of slices have equal weights, as their windows do
  * not differ, and the division by their number is left to the end. */
-static void blocked_slices(const sn_pooling_plan *p, const float *x, float *y, int64_t row,
-                           float *rows)
+static void blocked_slices(const sn_pooling_plan *p, int64_t plane, const float *x, float *y,
+                           int64_t row, float *rows)
 {
     const sn_pooling_desc *d = &p->d;
-    const int64_t line = d->out[2] * d->block, plane = d->in[1] * d->in[2] * d->block;
+    const int64_t line = d->out[2] * d->block, area = d->in[1] * d->in[2] * d->block;
     sn_f32_pool t = {.pixels = (size_t)d->out[2],
                      .kw = 1,
                      .block = d->block,
@@ -228,14 +240,14 @@ static void blocked_slices(const sn_pooling_plan *p, const float *x, float *y, i
         int64_t i0, i1;
         sn_conv_taps(slice, d->stride[0], d->pad[0], d->dilation[0], d->kernel[0], d->in[0], &i0,
                      &i1);
-        if (i0 == i1) { /* all of them are in the padding */
-            memset(y, 0, (size_t)line * sizeof(float));
+        if (i0 == i1) {
+            fill_empty(p, plane, y, d->out[2]);
             continue;
         }
         const int64_t first = slice * d->stride[0] - d->pad[0] + i0 * d->dilation[0];
         const int64_t last = first + (i1 - i0 - 1) * d->dilation[0];
         for (done = sn_max(done, first); done <= last; done++)
-            blocked_rows(p, x + done * plane, 0, rows + done * line, row, row + 1);
+            blocked_rows(p, plane, x + done * area, 0, rows + done * line, row, row + 1);
         t.x = rows + first * line;
         t.y = y;
         t.kh = (size_t)(i1 - i0);
@@ -245,19 +257,20 @@ static void blocked_slices(const sn_pooling_plan *p, const float *x, float *y, i
 }
 
 /* All rows of a volume of one block of channels. */
-static void blocked_volume(const sn_pooling_plan *p, const float *x, float *y, float *rows)
+static void blocked_volume(const sn_pooling_plan *p, int64_t plane, const float *x, float *y,
+                           float *rows)
 {
     const sn_pooling_desc *d = &p->d;
-    const int64_t line = d->out[2] * d->block, plane = d->in[1] * d->in[2] * d->block;
+    const int64_t line = d->out[2] * d->block, area = d->in[1] * d->in[2] * d->block;
     for (int64_t row = 0; d->kernel[0] > 1 && row < d->out[1]; row++)
-        blocked_slices(p, x, y + row * line, row, rows);
+        blocked_slices(p, plane, x, y + row * line, row, rows);
     for (int64_t i = 0; d->kernel[0] == 1 && i < d->out[0]; i++) {
         const int64_t from = i * d->stride[0] - d->pad[0];
         float *result = y + i * d->out[1] * line;
         if (from < 0 || from >= d->in[0])
-            memset(result, 0, (size_t)(d->out[1] * line) * sizeof(float));
+            fill_empty(p, plane, result, d->out[1] * d->out[2]);
         else
-            blocked_rows(p, x + from * plane, 0, result, 0, d->out[1]);
+            blocked_rows(p, plane, x + from * area, 0, result, 0, d->out[1]);
     }
 }
 
@@ -321,9 +334,9 @@ static void blocked_item(const pool_call *c, int64_t plane, int worker)
     float *y = (float *)(void *)c->y + (d->y_half ? 0 : out);
     if (!d->x_half && !d->y_half) {
         if (p->whole || d->in[0] * d->out[0] * d->kernel[0] == 1)
-            blocked_rows(p, x, 0, y, 0, d->out[1]);
+            blocked_rows(p, plane, x, 0, y, 0, d->out[1]);
         else
-            blocked_volume(p, x, y,
+            blocked_volume(p, plane, x, y,
                            d->kernel[0] > 1 ? sn_pieces_at(c->workspace, p->bands, (size_t)worker)
                                             : NULL);
         return;
@@ -349,7 +362,7 @@ static void blocked_item(const pool_call *c, int64_t plane, int worker)
         const int64_t n = sn_max(sn_min(lines_of(d, to - from), d->in[1] - first), 0);
         if (d->x_half)
             sn_halves_load(p->k, d->x_half, wide, x_halves + first * line, (size_t)(n * line));
-        blocked_rows(p, d->x_half ? wide : x, d->x_half ? first : 0,
+        blocked_rows(p, plane, d->x_half ? wide : x, d->x_half ? first : 0,
                      d->y_half ? sums : y + from * result, from, to);
         if (d->y_half)
             sn_halves_store(p->k, d->y_half, y_halves + from * result, sums,

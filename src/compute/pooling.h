@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pooling: f32 on blocked tensors (two spatial dims), and plain tensors of several element types
- * with one to three spatial dims. */
+ * with one to three spatial dims. Of a window with nothing but padding in it the maximum is the
+ * lowest number of the type, as in ONNX Runtime (not -∞; in 16 bits, which are computed in f32, it
+ * is), and the mean is 0. */
 #ifndef SN_COMPUTE_POOLING_H
 #define SN_COMPUTE_POOLING_H
 

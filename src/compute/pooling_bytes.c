@@ -46,7 +46,7 @@ static void pool_strip(const sn_pooling_plan *p, const uint8_t *x, uint8_t *y, i
         sn_min((to - 1) * stride - d->pad[2] + (d->kernel[2] - 1) * dilation + 1, d->in[2]);
     uint8_t joined[STRIP];
     if (hi <= lo || !join_rows(p, x, 1, o0, o1, lo, hi - lo, flip, joined)) {
-        memset(y + from, 0, (size_t)(to - from));
+        memset(y + from, flip, (size_t)(to - from)); /* the lowest number */
         return;
     }
     for (int64_t o = from; o < to; o++) {
@@ -58,7 +58,7 @@ static void pool_strip(const sn_pooling_plan *p, const uint8_t *x, uint8_t *y, i
             const uint8_t v = joined[at + k * dilation] ^ flip;
             best = v > best ? v : best;
         }
-        y[o] = first < end ? best ^ flip : 0;
+        y[o] = best ^ flip;
     }
 }
 
@@ -103,7 +103,7 @@ static void join_columns(const sn_pooling_plan *p, const uint8_t *row, int64_t f
                 memcpy(to, pixel, bytes);
         }
         if (first >= end)
-            memset(to, 0, bytes);
+            memset(to, flip, bytes);
     }
 }
 
@@ -136,7 +136,7 @@ static void last_by_taps(const sn_pooling_plan *p, const uint8_t *from, uint8_t 
                     any = true;
                 }
         if (!any)
-            memset(to, 0, c);
+            memset(to, flip, c);
     }
 }
 
@@ -163,6 +163,6 @@ void sn_pooling_last(const sn_pooling_plan *p, int64_t row, const void *x, void 
         if (hi > lo && join_rows(p, from, d->c, o0, o1, lo, hi - lo, flip, joined))
             join_columns(p, joined, lo, to + o * d->c, o, end, flip);
         else
-            memset(to + o * d->c, 0, (size_t)((end - o) * d->c));
+            memset(to + o * d->c, flip, (size_t)((end - o) * d->c));
     }
 }

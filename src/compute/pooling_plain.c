@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pooling of one channel of a plain tensor, any element type: the loops are written once per
  * arithmetic (maximum, sum, power sum) and expanded per type. */
+#include <float.h>
 #include <math.h>
 
 #include "compute/conv.h"
@@ -56,7 +57,7 @@ static int64_t column_major(const sn_pooling_desc *d, int64_t offset)
     return depth + d->in[0] * (h + d->in[1] * w);
 }
 
-#define MAX_PLANE(T)                                                                               \
+#define MAX_PLANE(T, LOWEST)                                                                       \
     static void max_plane_##T(const sn_pooling_desc *d, const T *x, T *y, int64_t *indices,        \
                               int64_t base)                                                        \
     {                                                                                              \
@@ -75,19 +76,19 @@ static int64_t column_major(const sn_pooling_desc *d, int64_t offset)
                             where = offset;                                                        \
                         }                                                                          \
                     })                                                                             \
-                    y[out] = where < 0 ? (T)0 : best;                                              \
+                    y[out] = where < 0 ? (T)(LOWEST) : best;                                       \
                     if (indices && where >= 0)                                                     \
                         indices[out] = base + (d->column_major ? column_major(d, where) : where);  \
                     else if (indices)                                                              \
                         indices[out] = base;                                                       \
                 }                                                                                  \
     }
-MAX_PLANE(float)
-MAX_PLANE(double)
-MAX_PLANE(int8_t)
-MAX_PLANE(uint8_t)
-MAX_PLANE(int32_t)
-MAX_PLANE(int64_t)
+MAX_PLANE(float, -FLT_MAX)
+MAX_PLANE(double, -DBL_MAX)
+MAX_PLANE(int8_t, INT8_MIN)
+MAX_PLANE(uint8_t, 0)
+MAX_PLANE(int32_t, INT32_MIN)
+MAX_PLANE(int64_t, INT64_MIN)
 
 #define SUM_PLANE(T)                                                                               \
     static void sum_plane_##T(const sn_pooling_desc *d, const T *x, T *y)                          \

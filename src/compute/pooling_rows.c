@@ -3,6 +3,7 @@
  * strip with itself moved by one tap after the other. Both are elementwise along a strip of
  * columns; of the windows that begin at each of them, every stride-th is an output. And what is
  * left of a whole image. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -53,7 +54,7 @@ static float at_border(const strip *s, int64_t o)
     sn_conv_taps(o, d->stride[2], d->pad[2], d->dilation[2], d->kernel[2], d->in[2], &j0, &j1);
     const int64_t taps = s->taps * (j1 - j0);
     if (taps <= 0)
-        return 0.0f;
+        return -FLT_MAX;
     const float *at = s->acc + o * d->stride[2] - d->pad[2] - s->from;
     float v = at[j0 * d->dilation[2]];
     for (int64_t j = j0 + 1; j < j1; j++)
@@ -73,7 +74,7 @@ static void between_borders(const strip *s, int64_t o, int64_t end, float *y)
     for (int64_t j = 1; j < k; j++)
         join(s, joined, at + j * d->dilation[2], n);
     for (int64_t i = o; i < end; i++)
-        y[i] = s->taps > 0 ? joined[(i - o) * stride] : 0.0f;
+        y[i] = s->taps > 0 ? joined[(i - o) * stride] : -FLT_MAX;
 }
 
 bool sn_pooling_rows(const sn_pooling_plan *p, int64_t plane, const float *x, float *y)

@@ -61,9 +61,12 @@ static unsigned pack_id(sn_arrangement arrangement, sonde_dtype w_type, uint32_t
 }
 
 /* Depthwise by quads: taps of a row must be neighbours. */
-static bool goes_by_quads(const sn_kernels *k, int64_t arg)
+static bool goes_by_quads(const sn_kernels *k, int64_t arg, const int64_t *w, int rank)
 {
-    return arg > 0 &&
+    int64_t taps = 1;
+    for (int i = 2; i < rank; i++)
+        taps = sn_count(taps, w[i], 1, 1);
+    return arg > 0 && taps >= 0 && taps <= SN_Q8_PART &&
            k->u8_by_quads_geometry.speed > kernel_for(k, true, SONDE_DTYPE_U8).geometry->speed;
 }
 
@@ -76,7 +79,7 @@ unsigned sn_q8_conv_pack_id(sonde_dtype w_type, const int64_t *w, int rank, int6
     if (!is_depthwise(w[1], w[0] / groups, groups))
         return pack_id(SN_WEIGHTS_CONV_LAST, w_type, cpu_flags);
     const sn_kernels *k = sn_kernels_get(cpu_flags);
-    if (goes_by_quads(k, arg))
+    if (goes_by_quads(k, arg, w, rank))
         return sn_pack_find(SN_WEIGHTS_DEPTHWISE_QUADS, (sn_dtype)w_type, &k->u8_by_quads_geometry);
     return pack_id(SN_WEIGHTS_DEPTHWISE, w_type, cpu_flags);
 }
@@ -293,15 +296,21 @@ static bool carve(sn_q8_plan *p, int threads)
     const sn_q8_weights *w = &p->w;
     const size_t n = (size_t)threads;
     const int64_t columns = sn_count(w->groups, w->blocks, w->block, 1);
+    const int64_t terms = sn_count(w->group_in, w->taps, 1, 1);
     const int64_t tile = (p->by_rows ? MAX_BLOCKS : p->chunk) * w->block;
     const int64_t pointers =
         sn_count(w->taps, p->by_rows || p->by_quads ? 1 : p->rows, sizeof(void *), 1);
     if (pointers < 0)
         return false;
+    p->parted = terms > SN_Q8_PART && !p->empty && p->d.y_type != SONDE_DTYPE_I32 && !p->d.wraps;
     if (!p->d.packed && !p->empty)
         p->packed = sn_carve(&p->workspace, w->bytes, 1);
     p->start = sn_carve(&p->workspace, columns, sizeof(int32_t));
     p->factor = sn_carve(&p->workspace, columns, sizeof(float));
+    if (p->parted)
+        p->wide = sn_carve_each(&p->workspace, n, (size_t)(p->rows * tile) * sizeof(int64_t));
+    if (p->parted && terms > SN_Q8_SUM_PART)
+        p->wide_sums = sn_carve(&p->workspace, columns, sizeof(int64_t));
     p->pointers = sn_carve_each(&p->workspace, n, (size_t)pointers);
     p->sums = sn_carve_each(&p->workspace, n, (size_t)(p->rows * tile) * sizeof(int32_t));
     p->factors = sn_carve_each(&p->workspace, n, (size_t)tile * sizeof(float));
@@ -350,6 +359,10 @@ sonde_status sn_q8_plan_make(sn_q8_plan *p, const sn_q8_desc *d, uint32_t cpu_fl
     p->depthwise = !d->product && is_depthwise(c->c / c->groups, c->oc / c->groups, c->groups);
     p->empty = c->c == 0;
     q8_kernel kernel = kernel_for(p->k, p->depthwise, d->x_type);
+    if (c->oc == 0) { /* no results, and weights that no format could lay out */
+        name_plan(p, kernel.name);
+        return SONDE_OK;
+    }
     p->tile = kernel.fn;
     p->flips = kernel.type != d->x_type;
     p->out_pixels = sn_count(c->out[0], c->out[1], c->out[2], 1);
@@ -367,7 +380,7 @@ sonde_status sn_q8_plan_make(sn_q8_plan *p, const sn_q8_desc *d, uint32_t cpu_fl
     const int64_t arg = sn_q8_conv_pack_arg(c->groups, c->kernel[2], c->dilation[2]);
     p->pack = d->product ? sn_q8_gemm_pack_id(d->w_type, cpu_flags)
                          : sn_q8_conv_pack_id(d->w_type, dims, 5, arg, cpu_flags);
-    if (p->depthwise && p->out_pixels > 0 && goes_by_quads(p->k, arg)) {
+    if (p->depthwise && p->out_pixels > 0 && goes_by_quads(p->k, arg, dims, 5)) {
         p->by_quads = p->k->u8_by_quads;
         kernel.name = p->k->u8_by_quads_name;
         p->flips = d->x_type != SONDE_DTYPE_U8;
@@ -414,6 +427,8 @@ static void pack_now(const sn_q8_plan *p, const void *src, void *dst, sn_pool *p
 bool sn_q8_run(const sn_q8_plan *p, const sn_q8_args *a, sn_pool *pool)
 {
     const uint8_t *w = a->w;
+    if (p->d.conv.oc == 0)
+        return true;
     if (!p->d.packed && !p->empty) {
         void *packed = sn_piece_at(a->workspace, p->packed);
         pack_now(p, a->w, packed, pool);
@@ -421,6 +436,7 @@ bool sn_q8_run(const sn_q8_plan *p, const sn_q8_args *a, sn_pool *pool)
     }
     sn_q8_call c;
     sn_q8_prepare(&c, p, a, w);
+    sn_q8_wide_prepare(&c);
     (p->d.sparse   ? sn_q8_by_sparse
      : p->by_rows  ? sn_q8_by_lines
      : p->by_quads ? sn_q8_by_quads

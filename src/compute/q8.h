@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions and products of bytes, summed exactly in int32:
+/* Convolutions and products of bytes, summed exactly:
  *
  *   sum[row][o] = bias[o] + sum over taps and channels of (x - x_zero) · (w - w_zero[o])
  *
@@ -11,6 +11,10 @@
  * w), which is known when weights are packed, minus w_zero · (sum of x), which is only computed
  * where w_zero is not 0. Kernels multiply unsigned by signed bytes, or signed ones only: those of
  * the other kind are flipped (x ^ 0x80), and their zero point moves by 128 with them.
+ *
+ * Sums are in int32, which holds those of 33,025 products of bytes at least. Where it may not hold
+ * all of a call, which follows from the number of products, the zero points and the biases, sums
+ * are brought to 64 bits (q8_wide.c). Results that are int32 themselves are modulo 2^32.
  *
  * How sums become bytes is stated in sn_q8_result: one rule, the same on every CPU. */
 #ifndef SN_COMPUTE_Q8_H
@@ -74,7 +78,14 @@ typedef struct sn_q8_desc {
                           a convolution that is one */
     bool sparse_tiles; /* the same as I8_SPARSE16 or U8_SPARSE16 */
     int64_t entries;   /* that are not zero */
+    bool wraps;        /* sums are modulo 2^32 whatever they become */
 } sn_q8_desc;
+
+/* As many products of bytes, as kernels take them, int32 always holds: 2^16 · 255 · 128 < 2^31. A
+ * multiple of what all formats have side by side. Weights of more are never sparse, nor quads. */
+enum { SN_Q8_PART = 1 << 16 };
+/* Of more weights than that, not even the sum fits int32. */
+enum { SN_Q8_SUM_PART = 1 << 24 };
 
 /* The rows, columns and batches of a product (m, n, k, batch, a_batch, b_batch, b_count); types and
  * the rest are the caller's. */
@@ -111,6 +122,7 @@ typedef struct sn_q8_plan {
     bool depthwise, flat; /* flat: row r of the result reads row r of x */
     bool empty;           /* there are no channels to sum over */
     bool flips;           /* activations are flipped for the kernel */
+    bool parted;          /* sums of more than SN_Q8_PART products, to be taken in parts */
     int64_t in_pixels, out_pixels;
     int64_t rows;                   /* of a tile */
     int64_t chunk, chunks;          /* blocks of a tile, and how many such chunks a group has */
@@ -137,6 +149,8 @@ typedef struct sn_q8_plan {
     int threads;
     sn_pieces copies, held;            /* of each thread: lines of x, and which */
     sn_pieces pointers, sums, factors; /* of each thread; factors: of a row */
+    sn_pieces wide;                    /* parted, of each thread: sums of all parts, int64 */
+    sn_piece wide_sums; /* int64, of every column's weights, where int32 does not hold them */
     sn_workspace workspace;
     uint64_t flops;
     sn_arithmetic arithmetic; /* of its products */

@@ -15,6 +15,7 @@ typedef struct q8_strip {
     sn_lines_part part;
     const uint8_t *x; /* row 0 */
     int32_t *sums;
+    int64_t *wide;
     float *factors;
     const uint8_t **taps;
 } q8_strip;
@@ -37,6 +38,7 @@ static void store_rows(const q8_strip *t, sn_q8_sums *s, int64_t v, int64_t n)
 {
     const sn_lines *l = &t->c->p->lines;
     int32_t *sums = s->sums;
+    const int64_t *wide = s->wide;
     for (int64_t done = 0; done < n;) {
         int64_t at;
         const int64_t there = sn_lines_results(l, &t->part, v + done, n - done, &at);
@@ -47,6 +49,7 @@ static void store_rows(const q8_strip *t, sn_q8_sums *s, int64_t v, int64_t n)
         s->row = at;
         s->rows = t->c->w_zeros ? 1 : there;
         s->sums = sums + done * s->sums_row;
+        s->wide = wide ? wide + done * s->sums_row : NULL;
         if (t->c->w_zeros)
             point_at_taps(t, v + done);
         sn_q8_finish(t->c, s);
@@ -72,6 +75,22 @@ static q8_unit unit_of(const q8_strip *t, int64_t index)
     u.at = u.group * w->blocks + u.q;
     u.weights = (const int8_t *)t->c->weights + u.at * w->block_bytes;
     return u;
+}
+
+/* All steps in parts that int32 holds. */
+static void sum_parts(const q8_strip *t, sn_tile_rows tiles)
+{
+    enum { STEPS = SN_Q8_PART / SN_ROWS_STEP };
+    const sn_q8_plan *p = t->c->p;
+    const int64_t columns = (int64_t)tiles.blocks * SN_ROWS_TILE;
+    for (int64_t from = 0; from < p->steps; from += STEPS) {
+        tiles.steps = (size_t)sn_min(STEPS, p->steps - from);
+        p->by_rows(&tiles);
+        sn_q8_wide_join(t->wide, t->sums, tiles.start, tiles.y_row, (int64_t)tiles.rows, columns,
+                        from == 0);
+        tiles.at += tiles.steps;
+        tiles.w = (const int8_t *)tiles.w + tiles.steps * SN_ROWS_STEP * p->w.block;
+    }
 }
 
 /* Up to ROWS rows, from row v on, times a unit. On the way, their share of the next unit's weights
@@ -102,13 +121,18 @@ static void compute(const q8_strip *t, int64_t v, const q8_unit *u, const q8_uni
         tiles.ahead = next->weights + v / ROWS * share;
         tiles.ahead_bytes = (size_t)share;
     }
-    p->by_rows(&tiles);
+    const bool parts = c->wide && p->parted;
+    if (parts)
+        sum_parts(t, tiles);
+    else
+        p->by_rows(&tiles);
     sn_q8_sums s = {.image = t->image,
                     .group = u->group,
                     .first = first,
                     .n = sn_min(w->out - first, u->blocks * w->block),
                     .sums = t->sums,
                     .sums_row = tiles.y_row,
+                    .wide = parts ? t->wide : NULL,
                     .factors = t->factors,
                     .taps = t->taps,
                     .taps_step = 1,
@@ -130,6 +154,7 @@ static void task(void *arg, size_t index, int worker)
                   .image = (int64_t)(place / parts),
                   .part = sn_lines_part_of(&p->lines, (int64_t)(place % parts)),
                   .sums = sn_pieces_at(memory, p->sums, (size_t)worker),
+                  .wide = sn_pieces_at(memory, p->wide, (size_t)worker),
                   .factors = sn_pieces_at(memory, p->factors, (size_t)worker),
                   .taps = sn_pieces_at(memory, p->pointers, (size_t)worker)};
     const int64_t matrix = d->product ? sn_q8_matrix_of(d, d->x_batch, t.image) : t.image;

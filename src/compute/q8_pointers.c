@@ -11,6 +11,7 @@ typedef struct q8_tile_at {
     int64_t image, row, n; /* rows row … row+n-1 of an image */
     const uint8_t **pointers;
     int32_t *sums;
+    int64_t *wide;
     float *factors;
 } q8_tile_at;
 
@@ -93,6 +94,49 @@ static void point_at_rows(const sn_q8_call *c, const q8_tile_at *t)
     }
 }
 
+/* Numbers from … from+n-1 of taps tap … tap+taps-1, all where there are several; of a depthwise
+ * convolution, all channels of one block. */
+static void sum_part(const sn_q8_call *c, const q8_tile_at *t, sn_q8_tile tile, int64_t tap,
+                     int64_t taps, int64_t from, int64_t n)
+{
+    const sn_q8_plan *p = c->p;
+    const sn_q8_weights *w = &p->w;
+    tile.x += tap * t->n;
+    tile.x_at += (size_t)from;
+    tile.w += ((p->depthwise ? tap : tap * w->run) + from) * w->block;
+    tile.taps = (size_t)taps;
+    tile.channels = (size_t)n;
+    p->tile(&tile);
+    sn_q8_wide_join(t->wide + (tile.y - t->sums), tile.y, tile.start, tile.y_row, t->n,
+                    p->depthwise ? n : (int64_t)tile.blocks * w->block, tap == 0 && from == 0);
+}
+
+/* All of a tile in parts that int32 holds. */
+static void sum_parts(const sn_q8_call *c, const q8_tile_at *t, const sn_q8_tile *tile)
+{
+    const sn_q8_weights *w = &c->p->w;
+    const int64_t all = (int64_t)tile->taps, channels = (int64_t)tile->channels;
+    if (c->p->depthwise) {
+        sn_q8_tile one = *tile;
+        one.blocks = 1;
+        for (int64_t b = 0; b < (int64_t)tile->blocks; b++) {
+            for (int64_t tap = 0; tap < all; tap += SN_Q8_PART)
+                sum_part(c, t, one, tap, sn_min(SN_Q8_PART, all - tap), 0,
+                         sn_min(w->block, channels - b * w->block));
+            one.x_at += w->block;
+            one.w += w->block_bytes;
+            one.start += w->block;
+            one.y += w->block;
+        }
+        return;
+    }
+    const int64_t step = sn_max(SN_Q8_PART / channels, 1);
+    for (int64_t tap = 0; tap < all; tap += step)
+        for (int64_t from = 0; from < channels; from += SN_Q8_PART)
+            sum_part(c, t, *tile, tap, sn_min(step, all - tap), from,
+                     sn_min(SN_Q8_PART, channels - from));
+}
+
 /* Rows of a tile times chunk `unit` (of all groups, or of the batch's matrix). */
 static void compute_tile(const sn_q8_call *c, const q8_tile_at *t, int64_t unit)
 {
@@ -123,7 +167,10 @@ static void compute_tile(const sn_q8_call *c, const q8_tile_at *t, int64_t unit)
                              .block = w->block,
                              .kr = w->kr,
                              .flip = p->flips ? 0x80 : 0};
-    if (!p->empty)
+    const bool parts = c->wide && p->parted;
+    if (parts)
+        sum_parts(c, t, &tile);
+    else if (!p->empty)
         p->tile(&tile);
     for (int64_t r = 0; p->empty && r < t->n; r++)
         memcpy(t->sums + r * columns, tile.start, (size_t)columns * sizeof *t->sums);
@@ -135,6 +182,7 @@ static void compute_tile(const sn_q8_call *c, const q8_tile_at *t, int64_t unit)
                           .n = n,
                           .sums = t->sums,
                           .sums_row = columns,
+                          .wide = parts ? t->wide : NULL,
                           .factors = t->factors,
                           .taps = t->pointers,
                           .taps_step = t->n,
@@ -156,6 +204,7 @@ static void task(void *arg, size_t index, int worker)
     q8_tile_at t = {.image = (int64_t)(index / chunk_parts / row_parts),
                     .pointers = sn_pieces_at(c->a->workspace, p->pointers, (size_t)worker),
                     .sums = sn_pieces_at(c->a->workspace, p->sums, (size_t)worker),
+                    .wide = sn_pieces_at(c->a->workspace, p->wide, (size_t)worker),
                     .factors = sn_pieces_at(c->a->workspace, p->factors, (size_t)worker)};
     /* Weights that do not stay in the cache go through it once, all rows meet a chunk of them; else
      * rows do. */

@@ -171,7 +171,7 @@ void sn_q8_by_quads(sn_q8_call *c, sn_pool *pool)
     const sn_q8_plan *p = c->p;
     const sn_conv_desc *d = &p->d.conv;
     memset(sn_piece_at(c->a->workspace, p->zeros), c->outside, SN_QUAD_CHANNELS);
-    c->small_factors = c->plain_bytes && p->d.y_pitch == d->oc && !c->a->sum;
+    c->small_factors = c->plain_bytes && p->d.y_pitch == d->oc && !c->a->sum && !c->wide;
     for (int64_t o = 0; o < d->oc; o++)
         c->small_factors = c->small_factors && !(fabsf(c->factor[o]) >= 1.0f);
     const int64_t tasks = sn_max(d->n, 0) * d->out[DEPTH] * p->w.blocks * p->row_parts;

@@ -21,13 +21,13 @@ static int64_t param_at(int64_t n, int64_t oc, int64_t m, int64_t o)
 {
     return n == 1 ? 0 : n == oc ? o : m * oc + o;
 }
-static int32_t w_zero_at(const sn_q8_call *c, int64_t m, int64_t o)
+int32_t sn_q8_w_zero(const sn_q8_call *c, int64_t m, int64_t o)
 {
     const sn_byte_zeros *z = &c->a->w_zero;
     const int64_t at = param_at(z->n, c->p->d.conv.oc, m, o);
     return (z->data ? sn_byte_at(z->type, z->data, at) : 0) - c->w_shift;
 }
-static int32_t x_zero_at(const sn_q8_call *c, int64_t row)
+int32_t sn_q8_x_zero(const sn_q8_call *c, int64_t row)
 {
     const sn_byte_zeros *z = &c->a->x_zero;
     return (z->data ? sn_byte_at(z->type, z->data, z->n == 1 ? 0 : row % z->n) : 0) - c->x_shift;
@@ -45,7 +45,7 @@ static void prepare_group(const sn_q8_call *c, int64_t g)
     const sn_q8_weights *w = &p->w;
     const int64_t first = g * w->blocks * w->block, columns = w->blocks * w->block;
     const int64_t o = p->d.product ? 0 : g * w->out, m = p->d.product ? g : 0;
-    const int32_t x_zero = a->x_zero.n <= 1 ? x_zero_at(c, 0) : 0;
+    const int32_t x_zero = a->x_zero.n <= 1 ? sn_q8_x_zero(c, 0) : 0;
     const int32_t terms = (int32_t)(w->group_in * w->taps);
     int32_t *start = c->start + first;
     float *factor = c->factor + first;
@@ -54,7 +54,7 @@ static void prepare_group(const sn_q8_call *c, int64_t g)
     for (int64_t l = 0; l < w->out && !p->empty; l++)
         start[l] = minus(0, times(x_zero, c->column_sums[first + l]));
     for (int64_t l = 0; l < w->out && c->w_zeros; l++)
-        start[l] = plus(start[l], times(x_zero, times(terms, w_zero_at(c, m, o + l))));
+        start[l] = plus(start[l], times(x_zero, times(terms, sn_q8_w_zero(c, m, o + l))));
     if (a->bias && !a->bias_row)
         for (int64_t l = 0; l < w->out; l++)
             start[l] = plus(start[l], a->bias[(o + l) * a->bias_column]);
@@ -64,7 +64,7 @@ static void prepare_group(const sn_q8_call *c, int64_t g)
     for (int64_t l = 0; l < w->out; l++) {
         const float scale = w_scale_at(c, m, o + l);
         const float both = one_scale ? scale * a->x_scale[0] : scale;
-        factor[l] = one_scale && bytes ? both / a->y_scale : both;
+        factor[l] = sn_held_scale(one_scale && bytes ? both / a->y_scale : both);
     }
 }
 
@@ -99,7 +99,7 @@ void sn_q8_prepare(sn_q8_call *c, const sn_q8_plan *p, const sn_q8_args *a, cons
     const bool plain = !c->row_numbers && a->x_scales <= 1;
     c->plain_bytes = plain && !p->empty && sn_is_byte(p->d.y_type);
     c->plain_floats = plain && p->d.y_type == SONDE_DTYPE_F32;
-    c->outside = (uint8_t)(x_zero_at(c, 0) + c->x_shift);
+    c->outside = (uint8_t)(sn_q8_x_zero(c, 0) + c->x_shift);
     for (int64_t g = 0; g < p->w.groups; g++)
         prepare_group(c, g);
 }
@@ -118,17 +118,23 @@ int64_t sn_q8_matrix_of(const sn_q8_desc *d, const int64_t *steps, int64_t batch
 }
 
 /* ------------------------------------------------------------------ sums */
-/* The sum of row r's numbers that column o (of its merged group) is made of. */
-static int32_t row_sum(const sn_q8_call *c, const sn_q8_sums *s, int64_t r, int64_t o)
+int64_t sn_q8_row_sum(const sn_q8_call *c, const sn_q8_sums *s, int64_t r, int64_t o)
 {
+    enum { PIECE = 1 << 20 }; /* int32 holds its sum */
     const sn_q8_plan *p = c->p;
     const sn_q8_weights *w = &p->w;
     const int64_t first = s->x_at + (p->depthwise ? o : o / w->group_out * w->group_in);
-    int32_t sum = 0;
+    const int64_t n = w->group_in * (s->along + 1);
+    int64_t sum = 0;
     for (int64_t k = 0; k < w->taps / (s->along + 1); k++) {
         const uint8_t *x = s->taps[k * s->taps_step + r] + first;
-        for (int64_t i = 0; i < w->group_in * (s->along + 1); i++)
-            sum = plus(sum, sn_byte_at(p->d.x_type, x, i) - c->x_shift);
+        for (int64_t from = 0; from < n; from += PIECE) {
+            const int64_t to = sn_min(from + PIECE, n);
+            int32_t part = 0;
+            for (int64_t i = from; i < to; i++)
+                part += sn_byte_at(p->d.x_type, x, i) - c->x_shift;
+            sum += part;
+        }
     }
     return sum;
 }
@@ -145,23 +151,23 @@ static void correct_row(const sn_q8_call *c, const sn_q8_sums *s, int64_t r, int
         sn_q8_matrix_of(&p->d, p->d.x_batch, s->image) * p->out_pixels + s->row + r;
     const bool own_zero = a->x_zero.n > 1;
     int64_t summed = -1;
-    int32_t x_sum = 0;
+    int32_t x_sum = 0; /* modulo 2^32, as all of this is */
     for (int64_t l = 0; l < s->n && !p->empty; l++) {
         const int64_t column = s->first + l;
         const int64_t o = p->d.product ? column : s->group * w->out + column;
         const int64_t m = p->d.product ? s->group : 0;
         const int64_t of = p->depthwise ? l : column / w->group_out;
-        const int32_t w_zero = w_zero_at(c, m, o);
+        const int32_t w_zero = sn_q8_w_zero(c, m, o);
         if (w_zero) {
             if (of != summed)
-                x_sum = row_sum(c, s, r, p->depthwise ? l : column);
+                x_sum = (int32_t)(uint32_t)sn_q8_row_sum(c, s, r, p->depthwise ? l : column);
             summed = of;
             sums[l] = minus(sums[l], times(w_zero, x_sum));
         }
         if (own_zero) {
             const int64_t at = s->group * w->blocks * w->block + column;
             const int32_t of_w = minus(c->column_sums[at], times((int32_t)terms, w_zero));
-            sums[l] = minus(sums[l], times(x_zero_at(c, x_row), of_w));
+            sums[l] = minus(sums[l], times(sn_q8_x_zero(c, x_row), of_w));
         }
     }
     if (a->bias && a->bias_row)
@@ -211,22 +217,28 @@ static void store_floats(const sn_q8_call *c, int64_t at, int64_t o, const int32
     c->p->k->i32_scale(&t);
 }
 
+const float *sn_q8_row_factors(const sn_q8_call *c, const sn_q8_sums *s, int64_t r)
+{
+    const sn_q8_plan *p = c->p;
+    const sn_q8_args *a = c->a;
+    const float *factor = c->factor + s->group * p->w.blocks * p->w.block + s->first;
+    if (a->x_scales <= 1)
+        return factor;
+    const int64_t row = sn_q8_matrix_of(&p->d, p->d.x_batch, s->image) * p->out_pixels + s->row + r;
+    for (int64_t l = 0; l < s->n; l++) {
+        const float both = a->x_scale[row % a->x_scales] * factor[l];
+        s->factors[l] = sn_held_scale(p->d.y_type != SONDE_DTYPE_F32 ? both / a->y_scale : both);
+    }
+    return s->factors;
+}
+
 static void store_row(const sn_q8_call *c, const sn_q8_sums *s, int64_t r, int64_t o,
-                      const int32_t *sums, const float *factor)
+                      const int32_t *sums)
 {
     const sn_q8_plan *p = c->p;
     const sn_q8_args *a = c->a;
     const int64_t at = (s->image * p->out_pixels + s->row + r) * p->d.y_pitch + o;
-    if (a->x_scales > 1) {
-        const int64_t row =
-            sn_q8_matrix_of(&p->d, p->d.x_batch, s->image) * p->out_pixels + s->row + r;
-        for (int64_t l = 0; l < s->n; l++) {
-            s->factors[l] = a->x_scale[row % a->x_scales] * factor[l];
-            if (p->d.y_type != SONDE_DTYPE_F32)
-                s->factors[l] /= a->y_scale;
-        }
-        factor = s->factors;
-    }
+    const float *factor = sn_q8_row_factors(c, s, r);
     if (p->d.y_type == SONDE_DTYPE_I32) {
         memcpy((int32_t *)a->y + at, sums, (size_t)s->n * sizeof *sums);
     } else if (p->d.y_type == SONDE_DTYPE_F32) {
@@ -236,21 +248,20 @@ static void store_row(const sn_q8_call *c, const sn_q8_sums *s, int64_t r, int64
     }
 }
 
-void sn_q8_finish(const sn_q8_call *c, const sn_q8_sums *s)
+void sn_q8_store_sums(const sn_q8_call *c, const sn_q8_sums *s)
 {
     const sn_q8_plan *p = c->p;
     const int64_t o = p->d.product ? s->first : s->group * p->w.out + s->first;
-    const float *factor = c->factor + s->group * p->w.blocks * p->w.block + s->first;
     if (c->plain_bytes || c->plain_floats) {
+        const float *factor = c->factor + s->group * p->w.blocks * p->w.block + s->first;
         const int64_t row = s->image * p->out_pixels + s->row;
         (c->plain_bytes ? store_bytes : store_floats)(c, row * p->d.y_pitch + o, o, s->sums,
                                                       s->sums_row, factor, s->rows, s->n);
-        return;
     }
-    for (int64_t r = 0; r < s->rows; r++) {
+    for (int64_t r = 0; r < s->rows && !c->plain_bytes && !c->plain_floats; r++) {
         int32_t *sums = s->sums + r * s->sums_row;
         if (c->row_numbers)
             correct_row(c, s, r, sums);
-        store_row(c, s, r, o, sums, factor);
+        store_row(c, s, r, o, sums);
     }
 }

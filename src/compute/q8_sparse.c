@@ -105,7 +105,7 @@ bool sn_q8_sparse_pays(const sn_q8_sparse_case *c, uint32_t cpu_flags)
     float speed = 0;
     for (size_t i = 0; i < sizeof dense / sizeof *dense; i++)
         speed = dense[i] > speed ? dense[i] : speed;
-    if (c->rows == 0 || c->n <= 0 || c->k <= 0 ||
+    if (c->rows == 0 || c->n <= 0 || c->k <= 0 || c->k > SN_Q8_PART ||
         (c->tiles && kernels->u8_sparse16_geometry.speed < FAST))
         return false;
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {

@@ -216,7 +216,7 @@ static int64_t elements(const sn_bcast *b, int k)
 static sn_q8_binary_args args_of(bool add, sn_qparam a, sn_qparam b, sn_qparam y)
 {
     if (!add)
-        return (sn_q8_binary_args){.a_scale = a.scale * b.scale / y.scale,
+        return (sn_q8_binary_args){.a_scale = sn_held_scale(a.scale * b.scale / y.scale),
                                    .offset = (float)y.zero,
                                    .a_zero = a.zero,
                                    .b_zero = b.zero};

@@ -5,11 +5,17 @@
 
 #define MOST 8388607.0 /* 2^23 - 1 */
 
+/* Of rows that are not longer, exponentials have 23 bits. */
+enum { SHORT = 512 };
+
 typedef struct job {
     const sn_softmax_bytes *p;
     const uint8_t *x;
     uint8_t *y;
     uint32_t exps[256]; /* by how far a number lies below the largest, from 255 down to 0 */
+    double whole[256];  /* the same as integers that are larger */
+    bool as_nodes;
+    sn_qparam y_param;
     sn_bytes_table_fn *table;
     double steps; /* of 1 in the result */
     int32_t zero;
@@ -19,7 +25,11 @@ typedef struct job {
 static void fill_exps(job *j, float x_scale)
 {
     const double most = fmin(4294967295.0 / (double)j->p->n, MOST);
-    for (int i = 0; i < 256; i++) {
+    /* Any sum of n of these is an integer below 2^53, which is exact in any order. */
+    const double whole = fmin(0x1p53 / (double)j->p->n, 0x1p40);
+    for (int i = 0; i < 256 && j->as_nodes; i++)
+        j->whole[i] = floor(whole * exp((double)(i - 255) * (double)x_scale));
+    for (int i = 0; i < 256 && !j->as_nodes; i++) {
         const double e = rint(most * exp((double)(i - 255) * (double)x_scale));
         j->exps[i] = e > 0.0 ? (uint32_t)fmin(e, most) : 0;
     }
@@ -40,17 +50,41 @@ static uint8_t byte_of(const share *s, uint32_t e)
     return (uint8_t)(v < 255 ? v : 255);
 }
 
+static uint8_t largest_of(const job *j, const uint8_t *x)
+{
+    uint8_t largest = 0;
+    for (int64_t i = 0; i < j->p->n; i++) {
+        const uint8_t v = x[i * j->p->inner] ^ j->flip;
+        largest = v > largest ? v : largest;
+    }
+    return largest;
+}
+
+/* As the nodes round: the quotient is f32, and QuantizeLinear divides it by the scale. */
+static void row_as_nodes(const job *j, const uint8_t *x, uint8_t *y)
+{
+    const int64_t n = j->p->n, step = j->p->inner;
+    const double *whole = j->whole + 255 - largest_of(j, x);
+    double sum = 0;
+    uint8_t table[256];
+    bool known[256] = {false};
+    for (int64_t i = 0; i < n; i++)
+        sum += whole[x[i * step] ^ j->flip];
+    for (int64_t i = 0; i < n; i++) {
+        const uint8_t v = x[i * step] ^ j->flip;
+        if (!known[v])
+            table[v] = sn_quantize_byte((float)(whole[v] / sum), j->y_param, j->p->dtype);
+        known[v] = true;
+        y[i * step] = table[v];
+    }
+}
+
 static void one_row(const job *j, const uint8_t *x, uint8_t *y)
 {
     enum { VALUES = 256 };
     const int64_t n = j->p->n, step = j->p->inner;
-    const uint8_t flip = j->flip;
-    uint8_t largest = 0;
+    const uint8_t flip = j->flip, largest = largest_of(j, x);
     uint64_t sum = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const uint8_t v = x[i * step] ^ flip;
-        largest = v > largest ? v : largest;
-    }
     const uint32_t *exps = j->exps + 255 - largest;
     for (int64_t i = 0; i < n; i++)
         sum += exps[x[i * step] ^ flip];
@@ -72,7 +106,7 @@ static void rows(void *arg, size_t lo, size_t hi)
     const int64_t inner = j->p->inner;
     for (size_t r = lo; r < hi; r++) {
         const int64_t at = (int64_t)r / inner * inner * j->p->n + (int64_t)r % inner;
-        one_row(j, j->x + at, j->y + at);
+        (j->as_nodes ? row_as_nodes : one_row)(j, j->x + at, j->y + at);
     }
 }
 
@@ -81,11 +115,15 @@ void sn_softmax_bytes_run(uint32_t cpu_flags, const sn_softmax_bytes *p, sn_qpar
 {
     const int32_t more = p->dtype == SONDE_DTYPE_I8 ? 128 : 0;
     const double steps = (double)floorf(1.0f / qy.scale);
+    const bool same =
+        steps * (double)qy.scale > 1 - 0x1p-23 && steps * (double)qy.scale < 1 + 0x1p-23;
     job j = {.p = p,
              .x = x,
              .y = y,
              .table = sn_kernels_get(cpu_flags)->u8_table,
              .steps = steps > 0.0 ? fmin(steps, SN_SOFTMAX_BYTES_STEPS) : 0.0,
+             .as_nodes = p->as_nodes && (!same || p->n > SHORT),
+             .y_param = qy,
              .zero = qy.zero + more,
              .flip = more ? 0x80 : 0};
     if (p->n < 1)

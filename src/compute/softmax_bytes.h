@@ -7,7 +7,12 @@
  *   y    = floor((e · m + floor(sum / 2)) / sum) + y_zero, m = floor(1 / y_scale), in f32,
  *          cut to a byte
  *
- * An exponential has 256 possible arguments, so the table is all there is of floats. */
+ * An exponential has 256 possible arguments, so the table is all there is of floats.
+ *
+ * That is not what DequantizeLinear ► Softmax ► QuantizeLinear means where 1 / y_scale is no
+ * integer, which m loses the rest of, nor for long rows, whose exponentials have few bits.
+ * `as_nodes` is what these nodes give then: y = round(softmax / y_scale) + y_zero, to nearest even,
+ * of a softmax that is right to the last bit of f32 or nearly so. Elsewhere it is as above. */
 #ifndef SN_COMPUTE_SOFTMAX_BYTES_H
 #define SN_COMPUTE_SOFTMAX_BYTES_H
 
@@ -18,6 +23,7 @@ enum { SN_SOFTMAX_BYTES_STEPS = 1 << 16 }; /* m is at most this */
 typedef struct sn_softmax_bytes {
     sonde_dtype dtype;       /* of both */
     int64_t outer, n, inner; /* elements of a row are `inner` apart */
+    bool as_nodes;
 } sn_softmax_bytes;
 
 /* y may be x. */

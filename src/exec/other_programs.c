@@ -29,16 +29,17 @@ static char *put_names(char *at, char tag, const char *const *names, size_t n)
 
 static size_t key_bytes(const sn_program_config *cfg)
 {
-    return sizeof cfg->n_feeds + names_bytes(cfg->feeds, cfg->n_feeds) +
+    return sizeof cfg->n_feeds + 1 + names_bytes(cfg->feeds, cfg->n_feeds) +
            names_bytes(cfg->outputs, cfg->n_outputs);
 }
 
-/* How many feeds, then both lists, each name with its terminator. */
+/* How many feeds, whether names are told apart, then both lists, each name with its terminator. */
 static void make_key(const sn_program_config *cfg, char *key)
 {
     memcpy(key, &cfg->n_feeds, sizeof cfg->n_feeds);
-    char *at =
-        put_names(key + sizeof cfg->n_feeds, cfg->feeds ? 'I' : 'i', cfg->feeds, cfg->n_feeds);
+    char *at = key + sizeof cfg->n_feeds;
+    *at++ = cfg->apart ? 'A' : 'a';
+    at = put_names(at, cfg->feeds ? 'I' : 'i', cfg->feeds, cfg->n_feeds);
     put_names(at, cfg->outputs ? 'O' : 'o', cfg->outputs, cfg->n_outputs);
 }
 

@@ -4,6 +4,7 @@
  * The loop does nothing but call steps: no allocation, no check, no lock; cancel is one relaxed
  * load a step, and a run that may be interrupted looks at the clock, too. Profiling is a twin of
  * this call (run_recorded.c), not a branch in it. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -56,52 +57,81 @@ static size_t budget(const sn_allocator *alloc, size_t run_bytes)
     return usable < (double)SIZE_MAX ? (size_t)usable : 0;
 }
 
-/* A run that cannot fit is refused before its first step, and says what it would take. */
-static sonde_status check_budget(const sn_binding *b, size_t frame_bytes, sonde_error *err)
+/* A run that cannot fit is refused before its first step, and says what it would take.
+ * `input_bytes`: of inputs that are not there yet. */
+static sonde_status check_budget(const sn_binding *b, size_t frame_bytes, size_t input_bytes,
+                                 sonde_error *err)
 {
     const sn_allocator *alloc = b->program->ctx->alloc;
     const size_t held = atomic_load_explicit(&alloc->live_bytes, memory_order_relaxed);
     size_t run = SIZE_MAX, total = SIZE_MAX;
-    if (sn_size_add(frame_bytes, b->output_bytes, &run))
+    char inputs[40] = "";
+    if (sn_size_add(frame_bytes, b->output_bytes, &run) && sn_size_add(run, input_bytes, &run))
         (void)sn_size_add(held, run, &total);
+    else
+        run = SIZE_MAX;
     const size_t limit = budget(alloc, run);
     if (!limit || total <= limit)
         return SONDE_OK;
-    return sn_fail(err, SONDE_OUT_OF_MEMORY,
-                   "a run at these shapes needs %zu bytes (activations %zu, workspace %zu, outputs "
-                   "%zu) in addition to %zu already in use; %s %zu",
-                   run, b->arena_bytes, b->workspace_bytes, b->output_bytes, held,
-                   alloc->limit_bytes ? "the limit is" : "there are", limit);
+    if (input_bytes)
+        snprintf(inputs, sizeof inputs, ", inputs %zu", input_bytes);
+    return sn_fail(
+        err, SONDE_OUT_OF_MEMORY,
+        "a run at these shapes needs %zu bytes (activations %zu, workspace %zu, outputs "
+        "%zu%s) in addition to %zu already in use; %s %zu",
+        run, b->arena_bytes, b->workspace_bytes, b->output_bytes, inputs, held,
+        alloc->limit_bytes ? "the memory limit (max_memory, --max-memory) is" : "there are", limit);
+}
+
+/* Where the parts of a frame's memory lie. */
+typedef struct frame_layout {
+    sn_piece values, workspace;
+    size_t bytes;
+} frame_layout;
+
+static sonde_status lay_out(const sn_binding *b, frame_layout *l, sonde_error *err)
+{
+    sn_workspace all = {0};
+    l->values = sn_carve_bytes(&all, b->arena_bytes);
+    l->workspace = sn_carve_bytes(&all, b->workspace_bytes);
+    l->bytes = all.bytes;
+    if (all.overflow)
+        return sn_fail(err, SONDE_LIMIT, "the values of the model exceed the address space");
+    return SONDE_OK;
+}
+
+sonde_status sn_binding_fits(const sn_binding *b, size_t input_bytes, sonde_error *err)
+{
+    frame_layout layout;
+    SN_TRY(lay_out(b, &layout, err));
+    return check_budget(b, layout.bytes, input_bytes, err);
 }
 
 static sonde_status frame_new(sn_binding *b, sn_frame_impl **out, sonde_error *err)
 {
     sn_context *ctx = b->program->ctx;
-    sn_workspace all = {0};
-    const sn_piece values = sn_carve_bytes(&all, b->arena_bytes);
-    const sn_piece workspace = sn_carve_bytes(&all, b->workspace_bytes);
-    if (all.overflow)
-        return sn_fail(err, SONDE_LIMIT, "the values of the model exceed the address space");
-    SN_TRY(check_budget(b, all.bytes, err));
+    frame_layout layout;
+    SN_TRY(lay_out(b, &layout, err));
+    SN_TRY(check_budget(b, layout.bytes, 0, err));
     sn_frame_impl *f = sn_alloc_zero(ctx->alloc, sizeof *f);
     if (!f)
         return sn_fail_memory(err, sizeof *f);
     f->binding = b;
     f->f.slots = sn_alloc(ctx->alloc, b->n_slots * sizeof *f->f.slots);
-    f->memory = sn_buffer_new(ctx->alloc, all.bytes);
+    f->memory = sn_buffer_new(ctx->alloc, layout.bytes);
     if (f->memory)
         atomic_fetch_add_explicit(&ctx->frame_bytes, f->memory->bytes, memory_order_relaxed);
     if (!f->f.slots || !f->memory) {
         frame_free(f);
-        return sn_fail_memory(err, all.bytes);
+        return sn_fail_memory(err, layout.bytes);
     }
     sn_program_bind_buffer(b->program, f->memory);
     memcpy(f->f.slots, b->slots, b->n_slots * sizeof *f->f.slots);
     uint8_t *memory = f->memory->data;
     for (uint32_t s = 0; s < b->n_slots; s++)
         if (b->place[s] == SN_PLACE_ARENA)
-            f->f.slots[s].t.data = memory + values.at + b->offset[s];
-    f->f.workspace = memory + workspace.at;
+            f->f.slots[s].t.data = memory + layout.values.at + b->offset[s];
+    f->f.workspace = memory + layout.workspace.at;
     sn_workspace_close(f->f.workspace, b->workspace_bytes);
     f->f.ctx = ctx;
     f->f.alloc = ctx->alloc;

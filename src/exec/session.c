@@ -11,6 +11,8 @@
 #include "base/fpmode.h"
 #include "exec/other_programs.h"
 #include "exec/run.h"
+#include "plan/binding.h"
+#include "plan/symbols.h"
 
 struct sn_session {
     sn_context *ctx;
@@ -22,7 +24,10 @@ struct sn_session {
     const sn_seats *seats; /* of the pool; NULL: nothing is bound */
     sn_seats *own_seats;
     int threads;
-    sn_program *program;
+    sn_program *declared; /* as the file has it */
+    /* The same, until inputs give a name of a dimension two sizes: then one in which the names of
+     * the inputs are told apart, for good. */
+    _Atomic(sn_program *) program;
     sn_other_programs others;
 };
 
@@ -57,6 +62,7 @@ static sn_program_config program_config(const sn_session *s)
         .n_disabled = s->cfg.n_disabled,
         .weights_cache = s->cfg.weights_cache,
         .tune = s->cfg.tune,
+        .apart = sn_session_program(s) != s->declared,
         .memory = s->seats && !sn_id_set_is_empty(&s->seats->memory) ? &s->seats->memory : NULL};
 }
 
@@ -152,10 +158,11 @@ sonde_status sn_session_create(sn_context *ctx, sn_model *model, const sn_sessio
     sn_program_config pc = program_config(s);
     sn_sitting sitting;
     sit(s, &sitting);
-    st = sn_program_get(ctx, model, &pc, s->pool, NULL, &s->program, err);
+    st = sn_program_get(ctx, model, &pc, s->pool, NULL, &s->declared, err);
     sn_stand_up(&sitting);
     if (st)
         goto fail;
+    atomic_store_explicit(&s->program, s->declared, memory_order_release);
     *session = s;
     return SONDE_OK;
 fail:
@@ -168,7 +175,10 @@ void sn_session_free(sn_session *s)
     if (!s)
         return;
     sn_other_programs_free(&s->others);
-    sn_program_unref(s->program);
+    sn_program *program = sn_session_program(s);
+    if (program != s->declared)
+        sn_program_unref(program);
+    sn_program_unref(s->declared);
     if (s->own_pool)
         sn_pool_free(s->pool);
     sn_seats_free(s->own_seats);
@@ -183,7 +193,7 @@ sn_model *sn_session_model(const sn_session *s)
 }
 sn_program *sn_session_program(const sn_session *s)
 {
-    return s->program;
+    return atomic_load_explicit(&s->program, memory_order_acquire);
 }
 int sn_session_threads(const sn_session *s)
 {
@@ -218,7 +228,8 @@ static sonde_status choose_program(sn_session *s, sn_run_config *cfg, const char
                                    size_t n_in, const char *const *out_names, size_t n_out,
                                    sn_program **program, bool *other, sonde_error *err)
 {
-    const sn_graph *g = s->program->graph;
+    sn_program *own = sn_session_program(s);
+    const sn_graph *g = own->graph;
     if (same_names(in_names, n_in, g->inputs.data, g->inputs.n) &&
         same_names(out_names, n_out, g->outputs.data, g->outputs.n)) {
         if (!in_names && n_in != g->inputs.n)
@@ -227,7 +238,7 @@ static sonde_status choose_program(sn_session *s, sn_run_config *cfg, const char
         if (!out_names && n_out != g->outputs.n)
             return sn_fail(err, SONDE_INVALID_ARGUMENT,
                            "the model has %zu outputs but %zu were requested", g->outputs.n, n_out);
-        *program = s->program;
+        *program = own;
         return SONDE_OK;
     }
     sn_stop stop;
@@ -247,7 +258,7 @@ static sonde_status choose_program(sn_session *s, sn_run_config *cfg, const char
 static bool reorder_inputs(const sn_session *s, const char *const *names, const sn_slot *const *in,
                            size_t n_in, const sn_slot **ordered)
 {
-    const sn_graph *g = s->program->graph;
+    const sn_graph *g = sn_session_program(s)->graph;
     if (!names || n_in != g->inputs.n)
         return false;
     for (size_t i = 0; i < n_in; i++) {
@@ -261,17 +272,79 @@ static bool reorder_inputs(const sn_session *s, const char *const *names, const 
     return true;
 }
 
+/* `program` refused inputs because they give a name of a dimension two sizes: the session has
+ * another program now, which does not mind. False: that is not what was wrong. */
+static bool tell_apart(sn_session *s, const sn_program *program, const sn_slot *const *in,
+                       sonde_error *err)
+{
+    sn_symbol_clash clash;
+    if (program->apart || !sn_symbols_clash(program, in, &clash))
+        return false;
+    sn_program_config pc = program_config(s);
+    pc.apart = true;
+    sn_program *made = NULL, *declared = s->declared;
+    if (sn_program_get(s->ctx, s->model, &pc, s->pool, NULL, &made, err))
+        return false;
+    if (err) { /* nothing is wrong any more */
+        err->status = SONDE_OK;
+        err->message[0] = 0;
+    }
+    if (!atomic_compare_exchange_strong(&s->program, &declared, made)) {
+        sn_program_unref(made); /* another thread was faster */
+        return true;
+    }
+    sn_log_write(&s->ctx->log, SN_LOG_WARN,
+                 "input '%s' has dimension '%s' = %lld, but another dimension of that name has "
+                 "%lld: from now on they are taken for different ones",
+                 clash.input, clash.symbol, (long long)clash.size, (long long)clash.other);
+    return true;
+}
+
+typedef struct request {
+    sn_run_config *cfg;
+    const char *const *in_names, *const *out_names;
+    const sn_slot *const *in;
+    sn_slot *results;
+    size_t n_in, n_out;
+} request;
+
+/* *again: it failed, but would not now. */
+static sonde_status serve(sn_session *s, const request *r, bool *again, sonde_error *err)
+{
+    sn_program *program = NULL;
+    bool other = false;
+    SN_TRY(choose_program(s, r->cfg, r->in_names, r->n_in, r->out_names, r->n_out, &program, &other,
+                          err));
+    sn_call call = {.program = program,
+                    .in = r->in,
+                    .out = r->results,
+                    .pool = s->pool,
+                    .threads = s->threads,
+                    .instance = s->cfg.instance,
+                    .cfg = r->cfg,
+                    .err = err};
+    sn_call_fn run = atomic_load_explicit(&s->ctx->call, memory_order_relaxed);
+    if (r->cfg->record || r->cfg->verbose)
+        run = sn_call_recorded;
+    const uint32_t mode = s->cfg.flush_denormals ? sn_fp_get() : 0;
+    if (s->cfg.flush_denormals)
+        sn_fp_set(sn_fp_flushing(mode)); /* pool threads take over their caller's mode */
+    const sonde_status st = run(&call);
+    if (s->cfg.flush_denormals)
+        sn_fp_set(mode);
+    *again = st == SONDE_INVALID_ARGUMENT && tell_apart(s, program, r->in, err);
+    if (other)
+        sn_program_unref(program);
+    return st;
+}
+
 sonde_status sn_session_run(sn_session *s, sn_run_config *cfg, const char *const *in_names,
                             const sn_slot *const *in, size_t n_in, const char *const *out_names,
                             sn_slot *out, size_t n_out, sonde_error *err)
 {
     sn_run_config none = {0};
-    sn_program *program = NULL;
-    bool other = false;
     const sn_slot *small[32], **ordered = small;
     sn_slot small_out[8], *results = small_out;
-    if (!cfg)
-        cfg = &none;
     if (s->cfg.plan_only)
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
                        "this session was created for inspection and cannot run");
@@ -284,31 +357,17 @@ sonde_status sn_session_run(sn_session *s, sn_run_config *cfg, const char *const
     sit(s, &sitting);
     sonde_status st = ordered && results ? SONDE_OK : sn_fail_memory(err, n_out * sizeof *results);
     if (!st) {
+        request r = {cfg ? cfg : &none, in_names, out_names, in, results, n_in, n_out};
         if (reorder_inputs(s, in_names, in, n_in, ordered)) {
-            in = ordered;
-            in_names = NULL;
+            r.in = ordered;
+            r.in_names = NULL;
         }
-        st = choose_program(s, cfg, in_names, n_in, out_names, n_out, &program, &other, err);
-    }
-    if (!st) {
-        memcpy(results, out, n_out * sizeof *results);
-        sn_call call = {.program = program,
-                        .in = in,
-                        .out = results,
-                        .pool = s->pool,
-                        .threads = s->threads,
-                        .instance = s->cfg.instance,
-                        .cfg = cfg,
-                        .err = err};
-        sn_call_fn run = atomic_load_explicit(&s->ctx->call, memory_order_relaxed);
-        if (cfg->record || cfg->verbose)
-            run = sn_call_recorded;
-        const uint32_t mode = s->cfg.flush_denormals ? sn_fp_get() : 0;
-        if (s->cfg.flush_denormals)
-            sn_fp_set(sn_fp_flushing(mode)); /* pool threads take over their caller's mode */
-        st = run(&call);
-        if (s->cfg.flush_denormals)
-            sn_fp_set(mode);
+        bool again = true;
+        while (again) {
+            again = false;
+            memcpy(results, out, n_out * sizeof *results);
+            st = serve(s, &r, &again, err);
+        }
         for (size_t o = 0; o < n_out; o++) {
             if (!st)
                 out[o] = results[o];
@@ -317,12 +376,23 @@ sonde_status sn_session_run(sn_session *s, sn_run_config *cfg, const char *const
         }
     }
     sn_stand_up(&sitting);
-    if (other)
-        sn_program_unref(program);
     if (big_in)
         sn_free(s->ctx->alloc, ordered, n_in * sizeof *ordered);
     if (big_out)
         sn_free(s->ctx->alloc, results, n_out * sizeof *results);
+    return st;
+}
+
+sonde_status sn_session_bind(sn_session *s, const sn_slot *const *in, sn_binding **bound,
+                             sonde_error *err)
+{
+    bool made, again = true;
+    sonde_status st = SONDE_OK;
+    while (again) {
+        sn_program *program = sn_session_program(s);
+        st = sn_binding_get(program, in, s->threads, s->pool, NULL, bound, &made, err);
+        again = st == SONDE_INVALID_ARGUMENT && tell_apart(s, program, in, err);
+    }
     return st;
 }
 

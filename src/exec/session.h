@@ -31,7 +31,8 @@ sonde_status sn_session_create(sn_context *ctx, sn_model *model, const sn_sessio
                                sn_session **session, sonde_error *err);
 void sn_session_free(sn_session *s); /* no run may be under way */
 sn_model *sn_session_model(const sn_session *s);
-/* The program of the graph's own inputs and outputs. */
+/* The program of the graph's own inputs and outputs. It lives as long as the session, but may be
+ * followed by another one that takes inputs which this one refuses (plan/symbols.h). */
 sn_program *sn_session_program(const sn_session *s);
 int sn_session_threads(const sn_session *s);
 sn_pool *sn_session_pool(const sn_session *s);
@@ -58,6 +59,15 @@ typedef struct sn_run_config {
 sonde_status sn_session_run(sn_session *s, sn_run_config *cfg, const char *const *in_names,
                             const sn_slot *const *in, size_t n_in, const char *const *out_names,
                             sn_slot *out, size_t n_out, sonde_error *err);
+
+/* The binding that a run on these inputs would take, in the order of the program's, of which one
+ * with a default may be of kind NONE. The caller holds one reference. */
+sonde_status sn_session_bind(sn_session *s, const sn_slot *const *in, sn_binding **bound,
+                             sonde_error *err);
+
+/* Whether one run of the binding, with inputs of so many bytes that are not there yet, fits into
+ * the memory there is; the error says what it needs. */
+sonde_status sn_binding_fits(const sn_binding *b, size_t input_bytes, sonde_error *err);
 
 /* Names of the values that a partial run with these feeds returns (arena-owned array). */
 sonde_status sn_session_frontier(sn_session *s, const char *const *in_names, size_t n_in,

@@ -31,6 +31,11 @@ static inline sn_dim sn_dim_of_number(int64_t v)
 {
     return v < SN_DIM_FIRST_KNOWN ? SN_DIM_FIRST_KNOWN : v;
 }
+/* A number to compute with: the lowest one may stand for a lower one that was in data. */
+static inline sn_dim sn_dim_to_compute(sn_dim d)
+{
+    return d == SN_DIM_FIRST_KNOWN ? SN_DIM_UNKNOWN : d;
+}
 /* The same known number, or the same symbol. Two unknowns are not the same. */
 static inline bool sn_dim_same(sn_dim a, sn_dim b)
 {

@@ -198,7 +198,9 @@ typedef void sn_f32_depthwise_fn(const sn_f32_depthwise *t);
  * in: the n×n patch x, of which rows row_from … row_to-1 and columns col_from … col_to-1 are inside
  * the image and the others count as zero and are never read; position k = i*n + j of the
  * transformed patch goes to v + k*v_pos. out: positions at m + k*m_pos become the first `rows` ×
- * `cols` (at most m each) of m×m pixels: y = clip(pixel + bias + z, lo, hi); y may be z. */
+ * `cols` (at most m each) of m×m pixels: y = clip(pixel + bias + z, lo, hi); y may be z. False, and
+ * nothing is written: a pixel of the patches or a tap of the filters may not be finite, which
+ * would be in all results. */
 typedef struct sn_f32_wino_in {
     const float *x;
     float *v;
@@ -215,7 +217,7 @@ typedef struct sn_f32_wino_out {
     int rows, cols;
     float lo, hi;
 } sn_f32_wino_out;
-typedef void sn_f32_wino_out_fn(const sn_f32_wino_out *t);
+typedef bool sn_f32_wino_out_fn(const sn_f32_wino_out *t);
 /* Filters of a block of input times a block of output channels, to n×n positions each: position k
  * of channel c is u[k*(block*block + SN_WINO_GAP) + c*block + l], of a filter whose tap i is
  * w[(i*block + c)*block + l]. No overlap. The gap keeps positions out of the same cache sets. */

@@ -103,9 +103,27 @@ SN_INLINE void wino_in(const sn_f32_wino_in *t, const int M, const ptrdiff_t x_p
     }
 }
 
-SN_INLINE void wino_out(const sn_f32_wino_out *t, const int M, const ptrdiff_t y_pixel)
+/* What is not finite stays so in every sum that it is part of: each pixel is part of one of the
+ * four positions at the corners, each tap of the position at (1, 1). */
+SN_INLINE bool wino_finite(const sn_f32_wino_out *t, const int M)
 {
     const int N = M + 2;
+    sn_v sum = v_zero();
+    for (size_t l = 0; l < SN_BLOCK; l += SN_VL) {
+        const float *m = t->m + l;
+        const sn_v above = v_add(v_load(m), v_load(m + (N - 1) * t->m_pos));
+        const sn_v below =
+            v_add(v_load(m + N * (N - 1) * t->m_pos), v_load(m + (N * N - 1) * t->m_pos));
+        sum = v_add(sum, v_add(v_add(above, below), v_load(m + (N + 1) * t->m_pos)));
+    }
+    return v_sum(v_sub(sum, sum)) == 0;
+}
+
+SN_INLINE bool wino_out(const sn_f32_wino_out *t, const int M, const ptrdiff_t y_pixel)
+{
+    const int N = M + 2;
+    if (!wino_finite(t, M))
+        return false;
     const sn_v lo = v_set1(t->lo), hi = v_set1(t->hi);
     for (size_t l = 0; l < SN_BLOCK; l += SN_VL) {
         sn_v d[WINO_MAX * WINO_MAX], s[WINO_MAX * WINO_MAX], line[WINO_MAX];
@@ -133,6 +151,7 @@ SN_INLINE void wino_out(const sn_f32_wino_out *t, const int M, const ptrdiff_t y
             }
         }
     }
+    return true;
 }
 
 SN_INLINE void wino_filter(float *u, const float *w, const int M)
@@ -158,12 +177,9 @@ void SN_ISA(sn_f32_wino4_in)(const sn_f32_wino_in *t)
     else
         wino_in(t, 4, t->x_pixel);
 }
-void SN_ISA(sn_f32_wino4_out)(const sn_f32_wino_out *t)
+bool SN_ISA(sn_f32_wino4_out)(const sn_f32_wino_out *t)
 {
-    if (t->y_pixel == SN_BLOCK)
-        wino_out(t, 4, SN_BLOCK);
-    else
-        wino_out(t, 4, t->y_pixel);
+    return t->y_pixel == SN_BLOCK ? wino_out(t, 4, SN_BLOCK) : wino_out(t, 4, t->y_pixel);
 }
 void SN_ISA(sn_f32_wino4_filter)(float *u, const float *w, unsigned block)
 {
@@ -177,12 +193,9 @@ void SN_ISA(sn_f32_wino2_in)(const sn_f32_wino_in *t)
     else
         wino_in(t, 2, t->x_pixel);
 }
-void SN_ISA(sn_f32_wino2_out)(const sn_f32_wino_out *t)
+bool SN_ISA(sn_f32_wino2_out)(const sn_f32_wino_out *t)
 {
-    if (t->y_pixel == SN_BLOCK)
-        wino_out(t, 2, SN_BLOCK);
-    else
-        wino_out(t, 2, t->y_pixel);
+    return t->y_pixel == SN_BLOCK ? wino_out(t, 2, SN_BLOCK) : wino_out(t, 2, t->y_pixel);
 }
 void SN_ISA(sn_f32_wino2_filter)(float *u, const float *w, unsigned block)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The references of Winograd's transforms: products with the matrices Bᵀ, Aᵀ and G of F(4,3) and
  * F(2,3), as the literature writes them. */
+#include <math.h>
+#include <stdbool.h>
+
 #include "kernels/kernels.h"
 
 enum { MAX = 6 };
@@ -55,10 +58,23 @@ static void transform_in(const sn_f32_wino_in *t, int m)
     }
 }
 
-static void transform_out(const sn_f32_wino_out *t, int m)
+/* The corners, which have all pixels between them, and (1, 1), which has all taps. */
+static bool is_finite(const sn_f32_wino_out *t, int n)
+{
+    const int positions[] = {0, n - 1, n + 1, n * (n - 1), n * n - 1};
+    bool finite = true;
+    for (unsigned l = 0; l < t->block; l++)
+        for (size_t i = 0; i < sizeof positions / sizeof *positions; i++)
+            finite = finite && isfinite(t->m[positions[i] * t->m_pos + l]);
+    return finite;
+}
+
+static bool transform_out(const sn_f32_wino_out *t, int m)
 {
     const int n = m + 2;
     float x[MAX][MAX], y[MAX][MAX];
+    if (!is_finite(t, n))
+        return false;
     for (unsigned l = 0; l < t->block; l++) {
         for (int i = 0; i < n; i++)
             for (int j = 0; j < n; j++)
@@ -77,6 +93,7 @@ static void transform_out(const sn_f32_wino_out *t, int m)
                 t->y[at] = v;
             }
     }
+    return true;
 }
 
 static void transform_filter(float *u, const float *w, size_t block, int m)
@@ -96,9 +113,9 @@ void sn_f32_wino4_in_ref(const sn_f32_wino_in *t)
 {
     transform_in(t, 4);
 }
-void sn_f32_wino4_out_ref(const sn_f32_wino_out *t)
+bool sn_f32_wino4_out_ref(const sn_f32_wino_out *t)
 {
-    transform_out(t, 4);
+    return transform_out(t, 4);
 }
 void sn_f32_wino4_filter_ref(float *u, const float *w, unsigned block)
 {
@@ -108,9 +125,9 @@ void sn_f32_wino2_in_ref(const sn_f32_wino_in *t)
 {
     transform_in(t, 2);
 }
-void sn_f32_wino2_out_ref(const sn_f32_wino_out *t)
+bool sn_f32_wino2_out_ref(const sn_f32_wino_out *t)
 {
-    transform_out(t, 2);
+    return transform_out(t, 2);
 }
 void sn_f32_wino2_filter_ref(float *u, const float *w, unsigned block)
 {

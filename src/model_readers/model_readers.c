@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/list_text.h"
 #include "model_readers/foreign.h"
 
 static const sn_model_reader *const rows[] = {
@@ -35,14 +36,12 @@ static sonde_status unknown(const sn_model_reader *const *list, size_t n, const 
     if (n == 1 && looks)
         return sn_fail(err, SONDE_INVALID_FORMAT, "this is not an %s model: %s", list[0]->name,
                        looks);
-    char names[256] = "";
-    for (size_t k = 0; k < n; k++) {
-        const size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%s", k ? ", " : "", list[k]->name);
-    }
+    sn_list_text names = {0};
+    for (size_t k = 0; k < n; k++)
+        sn_list_add(&names, "%s", list[k]->name);
     return sn_fail(err, SONDE_INVALID_FORMAT,
                    "the format of this file is unknown%s%s; supported formats: %s",
-                   looks ? ": " : "", looks ? looks : "", names);
+                   looks ? ": " : "", looks ? looks : "", sn_list_end(&names));
 }
 
 sonde_status sn_model_reader_choose(const sn_model_reader *const *list, size_t n,

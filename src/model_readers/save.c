@@ -171,31 +171,34 @@ sonde_status sn_model_save_file(const sn_model *m, const sn_graph *g, const char
 {
     const sn_model_reader *row = row_to_save_as(path);
     sn_arena arena;
-    saving s;
     opt = opt ? opt : &defaults;
     const sn_model *source = opt->source ? opt->source : m;
-    s.how = is_mapped(source) ? SN_WRITE_REPLACE : SN_WRITE_WHOLE;
-    s.data_open = false;
-    s.status = SONDE_OK;
     sn_arena_init(&arena, m->ctx->alloc);
+    saving *s = SN_NEW(&arena, saving); /* too large for small stacks */
+    if (!s) {
+        sn_arena_free(&arena);
+        return sn_fail_memory(err, sizeof *s);
+    }
+    s->how = is_mapped(source) ? SN_WRITE_REPLACE : SN_WRITE_WHOLE;
+    s->status = SONDE_OK;
     const char *base = path + folder_length(path);
     const char *name =
         opt->external_name ? opt->external_name : sn_arena_printf(&arena, "%s.data", base);
-    s.data_path =
+    s->data_path =
         name ? sn_arena_printf(&arena, "%.*s%s", (int)folder_length(path), path, name) : NULL;
-    sonde_status st = s.data_path ? SONDE_OK : sn_fail_memory(err, strlen(path));
+    sonde_status st = s->data_path ? SONDE_OK : sn_fail_memory(err, strlen(path));
     if (st == SONDE_OK && opt->external_name)
         st = check_name(name, path, err);
     if (st == SONDE_OK)
         st = check_path(source, path, err);
     if (st == SONDE_OK)
-        st = sn_file_writer_open(&s.model, path, s.how, err);
+        st = sn_file_writer_open(&s->model, path, s->how, err);
     if (st == SONDE_OK) {
-        s.source = source;
-        st = save(m, g, row ? row : &sn_model_reader_onnx, name, opt, &s, err);
-        sn_file_writer_abandon(&s.model);
-        if (s.data_open)
-            sn_file_writer_abandon(&s.data);
+        s->source = source;
+        st = save(m, g, row ? row : &sn_model_reader_onnx, name, opt, s, err);
+        sn_file_writer_abandon(&s->model);
+        if (s->data_open)
+            sn_file_writer_abandon(&s->data);
     }
     sn_arena_free(&arena);
     return st;

@@ -31,8 +31,8 @@ typedef struct sn_onnx_sink {
     const char *location;  /* what the model calls the second file */
     bool external;         /* use it, however small the model is */
     uint64_t inline_bytes; /* use it when the model would have more bytes; 0: 2 GiB */
-    /* NULL, or keys that are addresses of tensors (the bytes of a pointer): initializers to write
-     * as sparse ones where that takes less room. */
+    /* NULL, or tensors by address: initializers to write as sparse ones where that takes less
+     * room. */
     const sn_map *sparse;
 } sn_onnx_sink;
 enum {

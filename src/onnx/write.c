@@ -30,12 +30,11 @@ typedef struct writer {
     const sn_graph *root;
     const sn_onnx_sink *sink;
     sn_emitter e;
-    sn_emitter data; /* the contents of initializers outside the model */
-    bool external;   /* large ones are */
-    sn_arena arena;  /* names, scopes, imports */
-    sn_map used;     /* names of this graph and the ones around it; a NULL value: free again */
-    sn_map
-        constants; /* address of the contents (the bytes of a pointer) ► constant, where visible */
+    sn_emitter data;      /* the contents of initializers outside the model */
+    bool external;        /* large ones are */
+    sn_arena arena;       /* names, scopes, imports */
+    sn_map used;          /* names of this graph and the ones around it; a NULL value: free again */
+    sn_map constants;     /* contents, by address ► constant, where visible */
     SN_VEC(scope) scopes; /* in the order graphs begin */
     size_t next_scope;
     SN_VEC(sn_opset) imports;
@@ -83,7 +82,7 @@ static bool is_constant(const sn_value *v)
  * may be overridden. */
 static void share_constant(writer *w, const sn_value *v, scope *s)
 {
-    constant *c = sn_map_get_n(&w->constants, &v->fact.data, sizeof v->fact.data);
+    constant *c = sn_map_get_address(&w->constants, v->fact.data);
     if (!c || v->is_input)
         return;
     c->needed = true;
@@ -100,7 +99,7 @@ static void enter_constant(writer *w, const sn_value *v, scope *s)
     }
     *c = (constant){.owner = v, .name = s->names[v->id]};
     s->constants[v->id] = c;
-    if (!v->is_input && !sn_map_put_n(&w->constants, &v->fact.data, sizeof v->fact.data, c, NULL))
+    if (!v->is_input && !sn_map_put_address(&w->constants, v->fact.data, c, NULL))
         no_memory(w);
 }
 
@@ -183,7 +182,7 @@ static void close_scope(writer *w, const sn_graph *g, const scope *s)
             continue;
         (void)sn_map_put(&w->used, s->names[i], NULL, NULL);
         if (s->constants[i] && !v->is_input)
-            (void)sn_map_put_n(&w->constants, &v->fact.data, sizeof v->fact.data, NULL, NULL);
+            (void)sn_map_put_address(&w->constants, v->fact.data, NULL, NULL);
     }
     for (size_t k = g->n_formal_inputs; k < g->inputs.n; k++)
         (void)sn_map_put(&w->used, s->names[g->inputs.data[k]->id], w, NULL);
@@ -247,7 +246,7 @@ static void write_outside(writer *w, const sn_tensor *t, const char *name)
 
 static void write_initializer(writer *w, const sn_tensor *t, const char *name)
 {
-    const bool may = w->sink->sparse && sn_map_get_n(w->sink->sparse, &t, sizeof t);
+    const bool may = w->sink->sparse && sn_map_get_address(w->sink->sparse, t);
     if (may && sn_tensor_is_plain(t) && sn_emit_sparse_pays(t))
         write_tensor(w, 15, t, name, true);
     else if (goes_outside(w, t))

@@ -2,8 +2,8 @@
 /* Models that are quantised dynamically multiply bytes and scale the sums behind that:
  * MatMulInteger ► Cast to f32 ► Mul by the product of two scales ► Add of a bias. They become one
  * MatMulIntegerToFloat, or a sonde.ConvIntegerToFloat where it is a ConvInteger. Both round where
- * the nodes do, so the results are the same bits. A MatMulIntegerToFloat that fuse-qdq made takes
- * the bias behind it in the same way. */
+ * the nodes do, and sums stay modulo 2^32 (`wraps`), so the results are the same bits. A
+ * MatMulIntegerToFloat that fuse-qdq made takes the bias behind it in the same way. */
 #include <string.h>
 
 #include "passes/rewrite.h"
@@ -155,6 +155,8 @@ static sonde_status apply(sn_graph *g, sn_pass_env *env, product *m)
     SN_TRY(set_inputs(g, env, m, made));
     for (uint32_t i = 0; i < n->n_attrs; i++)
         SN_TRY(sn_node_set_attr(g, made, &n->attrs[i], env->err));
+    const sn_attr wraps = {.name = "wraps", .kind = SN_ATTR_INT, .n = 1, .i = 1};
+    SN_TRY(sn_node_set_attr(g, made, &wraps, env->err));
     sn_node_set_output(made, 0, last->out[0]);
     SN_TRY(sn_node_add_post_op(g, made, "Cast", env->err));
     SN_TRY(sn_node_add_post_op(g, made, "Mul", env->err));

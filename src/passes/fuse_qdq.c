@@ -34,7 +34,7 @@ static bool is_const_of(const sn_value *v, sn_dtype dtype)
 }
 
 /* Scale (positive, finite) and zero point constant, of the same number of elements, 1 unless
- * `channels` allows that many. */
+ * `channels` allows that many. Several in more than one dim are of blocks. */
 static bool params_fit(const sn_node *n, sn_dtype dtype, int64_t channels)
 {
     const sn_value *scale = n->n_in > 1 ? n->in[1].value : NULL;
@@ -43,7 +43,8 @@ static bool params_fit(const sn_node *n, sn_dtype dtype, int64_t channels)
         sn_node_attr_int(n, "block_size", 0))
         return false;
     const int64_t count = sn_tensor_count(scale->fact.data);
-    if ((count != 1 && count != channels) || (zero && sn_tensor_count(zero->fact.data) != count))
+    if ((count != 1 && (count != channels || scale->fact.data->rank > 1)) ||
+        (zero && sn_tensor_count(zero->fact.data) != count))
         return false;
     for (int64_t i = 0; i < count; i++) {
         float s = sn_read_f32(scale->fact.data, i);
@@ -209,11 +210,21 @@ static float bias_steps(const match *m, const sn_value *bias, int64_t c)
     return of_channel(bias, c) / sum_scale(m, c);
 }
 
+/* One number per channel; or a Gemm's that broadcasts in another way, such as one per row, which
+ * may be as many: then sums have to have one scale. */
+static bool bias_lies(const match *m, const sn_tensor *bias, int64_t channels)
+{
+    if (sn_tensor_count(bias) == channels &&
+        (channels == 1 || bias->dims[bias->rank - 1] == channels))
+        return true;
+    return sn_node_is(m->op, "Gemm") && sn_tensor_count(m->in[1].params[0]->fact.data) == 1;
+}
+
 /* Is the bias, DequantizeLinear of int32, in units of sums? */
 static bool bias_fits(const match *m, int64_t channels)
 {
     const quantized *b = &m->in[2];
-    if (!sn_value_is_const(b->q) || sn_tensor_count(b->q->fact.data) != channels)
+    if (!sn_value_is_const(b->q) || !bias_lies(m, b->q->fact.data, channels))
         return false;
     if (b->params[1]) {
         const sn_tensor *zero = b->params[1]->fact.data;
@@ -237,15 +248,15 @@ static int64_t scale_axis(const quantized *x)
     return axis < 0 ? axis + x->q->fact.type.rank : axis;
 }
 
-/* A bias of floats, one per channel; as integers in units of x_scale · w_scale it has a rounding
+/* A bias of floats; as integers in units of x_scale · w_scale it has a rounding
  * more than the model says, of half such a unit, which is far below a step of the result. ONNX
  * Runtime does the same. */
 static bool is_float_bias(const match *m, const sn_value *bias, int64_t channels)
 {
     enum { MOST = 1 << 30 };
-    if (!is_const_of(bias, SONDE_DTYPE_F32) || sn_tensor_count(bias->fact.data) != channels)
+    if (!is_const_of(bias, SONDE_DTYPE_F32) || !bias_lies(m, bias->fact.data, channels))
         return false;
-    for (int64_t c = 0; c < channels; c++)
+    for (int64_t c = 0; c < sn_tensor_count(bias->fact.data); c++)
         if (!(fabsf(bias_steps(m, bias, c)) < (float)MOST))
             return false;
     return true;
@@ -267,16 +278,18 @@ static bool match_product(match *m, int64_t channels, int64_t axis)
     return dequantized(bias, SONDE_DTYPE_I32, channels, &m->in[2]) && bias_fits(m, channels);
 }
 
-static sonde_status quantize_bias(sn_graph *g, sn_pass_env *env, match *m, int64_t channels)
+static sonde_status quantize_bias(sn_graph *g, sn_pass_env *env, match *m)
 {
     sn_value *bias = m->op->n_in > 2 ? m->op->in[2].value : NULL;
     void *data;
     if (!bias || m->in[2].node)
         return SONDE_OK;
-    SN_TRY(sn_pass_constant(g, env, bias->name, SONDE_DTYPE_I32, &channels, 1, &m->in[2].q, &data));
+    const sn_tensor *t = bias->fact.data;
+    SN_TRY(sn_pass_constant(g, env, bias->name, SONDE_DTYPE_I32, t->dims, t->rank, &m->in[2].q,
+                            &data));
     sn_value_show_as(m->in[2].q, bias);
-    for (int64_t c = 0; c < channels; c++)
-        ((int32_t *)data)[c] = (int32_t)rintf(bias_steps(m, bias, c));
+    for (int64_t i = 0; i < sn_tensor_count(t); i++)
+        ((int32_t *)data)[i] = (int32_t)rintf(bias_steps(m, bias, i));
     return SONDE_OK;
 }
 
@@ -286,7 +299,7 @@ static sonde_status try_conv(sn_graph *g, sn_pass_env *env, match *m, bool *done
     if (w->rank < 3 || w->rank > 5 || !sn_dim_known(w->dims[0]) || !match_product(m, w->dims[0], 0))
         return SONDE_OK;
     *done = true;
-    SN_TRY(quantize_bias(g, env, m, w->dims[0]));
+    SN_TRY(quantize_bias(g, env, m));
     SN_TRY(set_inputs(g, env, m, 2, m->in[2].q != NULL, false));
     rename_node(m->op, "", "QLinearConv");
     return finish(g, env, m);
@@ -310,7 +323,7 @@ static sonde_status try_gemm(sn_graph *g, sn_pass_env *env, match *m, bool *done
     if (!match_gemm(m, &columns))
         return SONDE_OK;
     *done = true;
-    SN_TRY(quantize_bias(g, env, m, columns));
+    SN_TRY(quantize_bias(g, env, m));
     SN_TRY(set_inputs(g, env, m, 2, m->in[2].q != NULL, true));
     sn_node_remove_attr(m->op, "beta");
     rename_node(m->op, "com.microsoft", "QGemm");
@@ -339,6 +352,18 @@ static sonde_status try_matmul(sn_graph *g, sn_pass_env *env, match *m, bool *do
     return finish(g, env, m);
 }
 
+/* A sum of bytes has its zero points added up beforehand. Where a step of an operand is many of the
+ * result, of which little fits into a byte, their rounding errors are no small part of a step. */
+static bool sum_is_coarse(const match *m)
+{
+    enum { MOST = 256 };
+    const float step = of_channel(m->q->in[1].value, 0);
+    for (int i = 0; i < 2; i++)
+        if (!(of_channel(m->in[i].params[0], 0) / step <= (float)MOST))
+            return true;
+    return false;
+}
+
 /* Operators of com.microsoft with one or two operands, all of one type. */
 static sonde_status try_contrib(sn_graph *g, sn_pass_env *env, match *m, const char *op_type,
                                 uint32_t operands, bool *done)
@@ -348,6 +373,8 @@ static sonde_status try_contrib(sn_graph *g, sn_pass_env *env, match *m, const c
     for (uint32_t i = 0; i < operands; i++)
         if (!dequantized(m->op->in[i].value, m->q->out[0]->fact.type.dtype, 1, &m->in[i]))
             return SONDE_OK;
+    if (sn_node_is(m->op, "Add") && sum_is_coarse(m))
+        return SONDE_OK;
     *done = true;
     SN_TRY(set_inputs(g, env, m, operands, false, false));
     rename_node(m->op, "com.microsoft", op_type);
@@ -360,7 +387,8 @@ static sonde_status set_int(sn_graph *g, sn_node *n, const char *name, int64_t i
     return sn_node_set_attr(g, n, &a, err);
 }
 
-/* The integer softmax wants a scale of the result that is not absurd: 1 has few steps. */
+/* The integer softmax wants a scale of the result that is not absurd: 1 has few steps. It rounds as
+ * the nodes do, also where the operator of com.microsoft does not. */
 static sonde_status try_softmax(sn_graph *g, sn_pass_env *env, match *m, bool *done)
 {
     const int64_t opset = m->op->opset;
@@ -370,6 +398,7 @@ static sonde_status try_softmax(sn_graph *g, sn_pass_env *env, match *m, bool *d
     SN_TRY(
         set_int(g, m->op, "axis", sn_node_attr_int(m->op, "axis", opset < 13 ? 1 : -1), env->err));
     SN_TRY(set_int(g, m->op, "opset", opset, env->err));
+    SN_TRY(set_int(g, m->op, "as_nodes", 1, env->err));
     return try_contrib(g, env, m, "QLinearSoftmax", 1, done);
 }
 
@@ -623,9 +652,9 @@ static sonde_status to_float(sn_graph *g, sn_pass_env *env, match *m, bool conv)
 }
 
 /* QGemm without a scale of the result makes floats; its bias is integers. */
-static sonde_status float_gemm(sn_graph *g, sn_pass_env *env, match *m, int64_t columns)
+static sonde_status float_gemm(sn_graph *g, sn_pass_env *env, match *m)
 {
-    SN_TRY(quantize_bias(g, env, m, columns));
+    SN_TRY(quantize_bias(g, env, m));
     sn_value *in[7] = {m->in[0].q, m->in[0].params[0], NULL, m->in[1].q, m->in[1].params[0],
                        NULL,       m->in[2].q};
     for (int i = 0; i < 2; i++)
@@ -644,7 +673,7 @@ static sonde_status try_float(sn_graph *g, sn_pass_env *env, sn_node *n, bool *d
     if (w && sn_node_is(n, "Gemm") && sn_value_is_dtype(n->out[0], SONDE_DTYPE_F32) &&
         match_gemm(&m, &columns)) {
         *done = true;
-        return float_gemm(g, env, &m, columns);
+        return float_gemm(g, env, &m);
     }
     if (!w || (!conv && !sn_node_is(n, "MatMul")))
         return SONDE_OK;

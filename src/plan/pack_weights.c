@@ -116,7 +116,7 @@ typedef struct fits_key {
 /* Are the elements of t all finite as floats of type `to`? */
 static bool look(const packer *k, const sn_tensor *t, sn_dtype to)
 {
-    enum { PIECE = 4096 };
+    enum { PIECE = 1024 };
     const uint32_t cpu_flags = k->root->ctx->cpu.flags;
     const int64_t n = sn_tensor_count(t);
     float room[PIECE]; /* of elements of at most its size */
@@ -569,13 +569,13 @@ static sonde_status mark_used(packer *k, const sn_program *p, sn_map *used)
             if (slot == SN_NO_SLOT || p->consts[slot].kind != SN_KIND_TENSOR)
                 continue;
             const sn_tensor *t = &p->consts[slot].t;
-            if (!sn_map_put_n(used, &t->data, sizeof t->data, (void *)(uintptr_t)t, NULL))
+            if (t->data && !sn_map_put_address(used, t->data, used, NULL))
                 return sn_fail_memory(k->err, sizeof(sn_map_entry));
         }
     for (uint32_t o = 0; o < p->n_outputs; o++) {
         const sn_tensor *t = &p->consts[p->outputs[o]].t;
-        if (p->consts[p->outputs[o]].kind == SN_KIND_TENSOR &&
-            !sn_map_put_n(used, &t->data, sizeof t->data, (void *)(uintptr_t)t, NULL))
+        if (p->consts[p->outputs[o]].kind == SN_KIND_TENSOR && t->data &&
+            !sn_map_put_address(used, t->data, used, NULL))
             return sn_fail_memory(k->err, sizeof(sn_map_entry));
     }
     for (uint32_t b = 0; b < p->n_bodies; b++)
@@ -592,7 +592,7 @@ static sonde_status drop_unused(packer *k, sn_program *root)
     size_t kept = 0;
     for (size_t i = 0; i < root->buffers.list.n && !st; i++) {
         sn_buffer *b = root->buffers.list.data[i];
-        if (sn_map_get_n(&used, &b->data, sizeof b->data))
+        if (sn_map_get_address(&used, b->data))
             root->buffers.list.data[kept++] = b;
         else
             sn_buffer_unref(b);

@@ -16,6 +16,7 @@
 #include "plan/binding.h"
 #include "plan/cut.h"
 #include "plan/memory_nodes.h"
+#include "plan/symbols.h"
 #include "plan/tuning.h"
 
 /* ------------------------------------------------------------------ key */
@@ -45,8 +46,8 @@ static sonde_status append_names(sn_arena *arena, char **text, const char *tag,
 static sonde_status make_key(const sn_context *ctx, const sn_program_config *cfg, sn_arena *arena,
                              char **key, sonde_error *err)
 {
-    *key = sn_arena_printf(arena, "o%d p%d w%d l%d c%x ", cfg->no_optimize, cfg->no_prepack,
-                           (int)cfg->precision, cfg->plan_only, ctx->cpu.flags);
+    *key = sn_arena_printf(arena, "o%d p%d w%d l%d a%d c%x ", cfg->no_optimize, cfg->no_prepack,
+                           (int)cfg->precision, cfg->plan_only, cfg->apart, ctx->cpu.flags);
     if (!*key)
         return sn_fail_memory(err, 32);
     SN_TRY(append_names(arena, key, "D", cfg->disabled, cfg->n_disabled, err));
@@ -310,6 +311,7 @@ static sonde_status program_new(sn_context *ctx, sn_model *model, const sn_progr
     p->ctx = ctx;
     p->model = sn_model_ref(model);
     p->plan_only = cfg->plan_only;
+    p->apart = cfg->apart;
     p->unoptimized = cfg->no_optimize;
     p->precision = cfg->precision;
     init_locks(p);
@@ -336,6 +338,8 @@ static sonde_status program_make(sn_program *p, const sn_program_config *cfg, sn
     uint64_t t = sn_span_begin(ctx->trace);
     SN_TRY(sn_graph_clone(p->model->graph, &p->arena, &p->graph, err));
     SN_TRY(sn_cut_graph(p->graph, p->model->graph, cfg, err));
+    if (cfg->apart)
+        SN_TRY(sn_symbols_part(p->graph, err));
     sn_span_end(ctx->trace, t, "clone", NULL);
     t = sn_span_begin(ctx->trace);
     SN_TRY(sn_ops_resolve(p->graph, err));
@@ -404,7 +408,9 @@ static sonde_status find_ready(sn_model *model, const char *key, const sn_stop *
 static sonde_status make_listed(sn_program *p, const sn_program_config *cfg, sn_pool *pool,
                                 sonde_error *err)
 {
+    const uint64_t t = sn_span_begin(p->ctx->trace);
     const sonde_status st = program_make(p, cfg, pool, err);
+    sn_span_end(p->ctx->trace, t, "compile", NULL);
     sn_fork_lock_take(&p->model->lock);
     p->state = st ? SN_PROGRAM_FAILED : SN_PROGRAM_READY;
     if (st)

@@ -26,6 +26,7 @@ typedef struct sn_program_config {
     const char *weights_cache; /* folder where packed weights are kept; NULL: they are not */
     const char *tune;          /* folder where what was tuned is kept; NULL: nothing is tuned */
     const sn_id_set *memory;   /* nodes where weights and arenas should lie; NULL: anywhere */
+    bool apart; /* dimensions of one name may differ from input to input (plan/symbols.h) */
 } sn_program_config;
 
 /* Where a slot's memory comes from. */
@@ -57,6 +58,7 @@ struct sn_program {
     size_t packed_bytes;
     struct sn_tuning *tuning; /* the root's; NULL: steps run as the cost model says */
     bool plan_only;
+    bool apart;       /* as in the configuration */
     bool unoptimized; /* every node is a step of every run */
     sonde_precision precision;
     const sn_id_set *memory; /* nodes where weights and arenas should lie; NULL: anywhere */

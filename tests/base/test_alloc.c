@@ -70,7 +70,12 @@ TEST(the_limit_refuses_and_counts_nothing)
     CHECK_EQ(a.live_bytes, 600);
     sonde_error err;
     CHECK_EQ(sn_fail_memory(&err, 401), SONDE_OUT_OF_MEMORY);
-    CHECK_STR(err.message, "cannot allocate 401 bytes: the memory limit is 1000 bytes");
+    CHECK_STR(err.message, "cannot allocate 401 bytes: the memory limit is 1000 bytes "
+                           "(max_memory, --max-memory)");
+    CHECK(sn_alloc(&a, 401) == NULL);
+    CHECK_EQ(sn_fail_memory(&err, 0), SONDE_OUT_OF_MEMORY);
+    CHECK_STR(err.message, "there is not enough memory: the memory limit is 1000 bytes "
+                           "(max_memory, --max-memory)");
     void *q = sn_alloc(&a, 400);
     CHECK(q != NULL);
     CHECK_EQ(a.peak_bytes, 1000);

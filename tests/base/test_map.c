@@ -61,6 +61,30 @@ TEST(keys_are_bytes_with_a_length)
     sn_map_free(&m);
 }
 
+/* What the objects contain does not count, nor does it when it changes. */
+TEST(keys_by_address_are_the_objects_themselves)
+{
+    enum { N = 100 };
+    sn_allocator alloc;
+    sn_allocator_init_system(&alloc);
+    sn_map m;
+    sn_map_init(&m, &alloc);
+    static const int objects[N + 1]; /* all alike */
+    for (int i = 0; i < N; i++) {
+        const int *variable = &objects[i]; /* not needed any more after the round */
+        CHECK(!sn_map_get_address(&m, variable));
+        CHECK(sn_map_put_address(&m, variable, (void *)(uintptr_t)(i + 1), NULL));
+    }
+    for (int i = 0; i < N; i++)
+        CHECK_EQ((uintptr_t)sn_map_get_address(&m, &objects[i]), i + 1);
+    CHECK(!sn_map_get_address(&m, &objects[N]));
+    CHECK(!sn_map_get_n(&m, &objects[0], sizeof objects[0])); /* its contents are another key */
+    void *old = NULL;
+    CHECK(sn_map_put_address(&m, &objects[7], &m, &old) && (uintptr_t)old == 8);
+    CHECK_EQ(m.n, N);
+    sn_map_free(&m);
+}
+
 TEST(a_refused_growth_keeps_what_is_there)
 {
     sn_allocator alloc;

@@ -85,6 +85,8 @@ TEST(depthwise_convolution_of_random_shapes_matches_the_naive_sum)
                 d.stride[1] = d.stride[2] = test_between(1, 2);
                 d.dilation[1] = d.dilation[2] = 1;
             }
+            if (i % 11 == 7) /* nothing but padding */
+                d.in[test_between(1, 2)] = 0;
             d.act = random_act();
             d.residual = test_rand() % 2;
             d.packed = test_rand() % 2;
@@ -127,6 +129,8 @@ TEST(convolution_in_narrow_groups_of_random_shapes_matches_the_naive_sum)
                 d.in[1] = d.kernel[1] = d.stride[1] = 1, d.pad[1] = pad_end[1] = 0;
             if (i % 7 == 5) /* a volume */
                 random_window(&d, 0, 4, 3, pad_end);
+            if (i % 11 == 7) /* nothing but padding */
+                d.in[test_between(1, 2)] = 0;
             const sonde_dtype half = i % 2 ? SONDE_DTYPE_F16 : SONDE_DTYPE_BF16;
             const bool deep = d.in[0] > 1 || d.kernel[0] > 1;
             const int64_t wd[5] = {d.oc, in, d.kernel[1], d.kernel[2]};

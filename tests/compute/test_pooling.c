@@ -2,6 +2,7 @@
 /* Pooling on blocked tensors against pooling of the same numbers in plain layout, the plain loops
  * against each other and small cases worked out by hand, and the change of layout there and back.
  */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -99,7 +100,8 @@ static void check_halves(const sn_pooling_desc *of, sonde_dtype type, const floa
             sn_load_f32(0, type, got, half_y, out);
         for (size_t k = 0; k < out; k++)
             CHECK_MSG(
-                (isnan(want[k]) && isnan(got[k])) ||
+                (want[k] == -FLT_MAX && d.y_half && isinf(got[k]) && got[k] < 0) ||
+                    (isnan(want[k]) && isnan(got[k])) ||
                     fabsf(got[k] - want[k]) <= fabsf(want[k]) / (d.y_half ? step : 0x1p21f) + 1e-7f,
                 "halves %d: element %zu is %g, expected %g", i, k, (double)got[k], (double)want[k]);
         free(space);
@@ -190,7 +192,10 @@ TEST(maxima_of_bytes_match_those_of_integers)
                 const size_t pixel = k % (size_t)out, plane = k / (size_t)out;
                 const size_t image = plane / (size_t)d.c, c = plane % (size_t)d.c;
                 const uint8_t there = last[(image * (size_t)out + pixel) * (size_t)d.c + c];
-                CHECK_MSG((uint8_t)want[k] == y[k], "%s case %d: element %zu", lv->name, i, k);
+                /* Of nothing, the lowest number of each type. */
+                const uint8_t number =
+                    want[k] == INT32_MIN ? (is_signed ? 0x80 : 0) : (uint8_t)want[k];
+                CHECK_MSG(number == y[k], "%s case %d: element %zu", lv->name, i, k);
                 CHECK_MSG(y[k] == there, "%s case %d, channels last: element %zu", lv->name, i, k);
             }
             free(x), free(turned), free(y), free(last), free(whole), free(want);

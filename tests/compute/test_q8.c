@@ -41,7 +41,9 @@ typedef struct q8_case {
     sn_q8_args a;
     int64_t rows, columns, results, x_rows, w_columns; /* results: elements of y with its pitch */
     uint8_t *x, *w, *x_zero, *w_zero;
-    int32_t *bias, *sums; /* sums: [rows][columns], what is expected */
+    int32_t *bias;
+    int64_t *sums; /* [rows][columns], what is expected */
+    bool one_kind; /* all numbers at the same end: sums are as long as they can be */
     float *x_scale, *w_scale, *addend;
 } q8_case;
 
@@ -76,8 +78,15 @@ static void random_params(q8_case *c)
     c->a.y_zero = d->y_type == SONDE_DTYPE_I8 ? -3 : 7;
     c->bias = malloc((size_t)(c->rows * c->columns) * sizeof *c->bias);
     c->addend = malloc((size_t)c->columns * sizeof *c->addend);
+    const bool large = test_between(0, 3) == 0;
     for (int64_t i = 0; i < c->rows * c->columns; i++)
-        c->bias[i] = (int32_t)test_between(-5000, 5000);
+        c->bias[i] = large && test_between(0, 2) == 0
+                         ? test_between(0, 1) ? INT32_MAX - (int32_t)test_between(0, 5000)
+                                              : INT32_MIN + (int32_t)test_between(0, 5000)
+                         : (int32_t)test_between(-5000, 5000);
+    if (large || c->one_kind) /* results are not all cut off */
+        for (int64_t i = 0; i < c->a.w_scales; i++)
+            c->w_scale[i] *= 1e-6f;
     for (int64_t i = 0; i < c->columns; i++)
         c->addend[i] = test_randf();
     if (test_between(0, 1)) {
@@ -107,7 +116,7 @@ static bool as_expected(const q8_case *c, const void *y, int64_t row, int64_t o,
 {
     const sn_q8_args *a = &c->a;
     const int64_t at = row * c->d.y_pitch + o;
-    int32_t sum = c->sums[row * c->columns + o];
+    int64_t sum = c->sums[row * c->columns + o];
     if (a->bias)
         sum += a->bias[row * a->bias_row + o * a->bias_column];
     const float ws = a->w_scale[a->w_scales == 1            ? 0
@@ -115,7 +124,9 @@ static bool as_expected(const q8_case *c, const void *y, int64_t row, int64_t o,
                                                             : matrix * c->columns + o];
     const float f = a->x_scale[x_row % a->x_scales] * ws;
     if (c->d.y_type == SONDE_DTYPE_I32)
-        return ((const int32_t *)y)[at] == sum;
+        return ((const uint32_t *)y)[at] == (uint32_t)(uint64_t)sum;
+    if (c->d.wraps)
+        sum = (int32_t)(uint32_t)(uint64_t)sum;
     if (c->d.y_type == SONDE_DTYPE_F32) {
         const float want = (float)sum * f + (a->addend ? a->addend[o] : 0.0f);
         return ((const float *)y)[at] == want;
@@ -154,7 +165,8 @@ static void run_case(q8_case *c, expect_fn *expect, const int64_t *dims, int ran
         const sn_sparse_order order = !c->d.product ? SN_SPARSE_FILTERS
                                       : turned      ? SN_SPARSE_TURNED
                                                     : SN_SPARSE_PLAIN;
-        c->d.sparse = c->d.packed && test_between(0, 1) && may_be_sparse(c);
+        c->d.sparse =
+            c->d.packed && test_between(0, 1) && may_be_sparse(c) && c->d.conv.c <= SN_Q8_PART;
         c->d.sparse_tiles = c->d.sparse && test_between(0, 1);
         const sn_sparse_source source = {c->w, c->d.w_type, c->d.conv.c, c->d.conv.oc, turned};
         if (c->d.sparse)
@@ -205,13 +217,13 @@ static void conv_row(const q8_case *c, int64_t row, int64_t *x_row, int64_t *mat
     *x_row = *matrix = 0;
 }
 
-static int32_t conv_sum(const q8_case *c, int64_t n, const int64_t *o, int64_t oc)
+static int64_t conv_sum(const q8_case *c, int64_t n, const int64_t *o, int64_t oc)
 {
     const sn_conv_desc *d = &c->d.conv;
     const int64_t icg = d->c / d->groups, group = oc / (d->oc / d->groups);
     const int64_t plane = d->in[0] * d->in[1] * d->in[2];
     const int32_t wz = zero_of(&c->a.w_zero, d->oc, 0, oc), xz = zero_of(&c->a.x_zero, 1, 0, 0);
-    int32_t sum = 0;
+    int64_t sum = 0;
     for (int64_t k = 0; k < d->kernel[0] * d->kernel[1] * d->kernel[2]; k++) {
         const int64_t tap[3] = {k / d->kernel[2] / d->kernel[1], k / d->kernel[2] % d->kernel[1],
                                 k % d->kernel[2]};
@@ -231,6 +243,48 @@ static int32_t conv_sum(const q8_case *c, int64_t n, const int64_t *o, int64_t o
         }
     }
     return sum;
+}
+
+/* Bytes that are all next to one end of their type. */
+static void to_one_end(q8_case *c, int64_t x, int64_t w)
+{
+    if (!c->one_kind)
+        return;
+    const uint8_t x_end = c->d.x_type == SONDE_DTYPE_I8 ? 0x80 : test_rand() % 2 ? 0xF0 : 0;
+    const uint8_t w_end = c->d.w_type == SONDE_DTYPE_I8 ? 0x80 : test_rand() % 2 ? 0xF0 : 0;
+    for (int64_t i = 0; i < x; i++)
+        c->x[i] = x_end | (c->x[i] & 15);
+    for (int64_t i = 0; i < w; i++)
+        c->w[i] = w_end | (c->w[i] & 15);
+}
+
+/* The case whose sizes are there. */
+static void run_conv(q8_case *c, int index)
+{
+    const sn_conv_desc *d = &c->d.conv;
+    c->d.x_pitch = d->c + test_between(0, 1) * test_between(0, 5);
+    c->rows = d->n * d->out[0] * d->out[1] * d->out[2];
+    c->columns = c->w_columns = d->oc;
+    c->x_rows = d->n * d->in[0] * d->in[1] * d->in[2];
+    const int64_t icg = d->c / d->groups;
+    const int64_t taps = d->kernel[0] * d->kernel[1] * d->kernel[2];
+    random_params(c);
+    c->d.y_pitch = d->oc + test_between(0, 1) * test_between(0, 5);
+    if (c->d.y_type == SONDE_DTYPE_I32 || c->d.y_type == SONDE_DTYPE_F32)
+        c->d.y_pitch = d->oc;
+    c->results = c->rows * c->d.y_pitch;
+    c->x = random_bytes(c->x_rows * c->d.x_pitch);
+    c->w = random_weights(d->oc * icg * taps);
+    to_one_end(c, c->x_rows * c->d.x_pitch, d->oc * icg * taps);
+    c->sums = malloc((size_t)(c->rows * c->columns) * sizeof *c->sums);
+    for (int64_t i = 0; i < c->rows * c->columns; i++) {
+        const int64_t row = i / c->columns, rest = row / d->out[2];
+        const int64_t o[3] = {rest / d->out[1] % d->out[0], rest % d->out[1], row % d->out[2]};
+        c->sums[i] = conv_sum(c, rest / d->out[1] / d->out[0], o, i % c->columns);
+    }
+    const int64_t dims[5] = {d->oc, icg, d->kernel[0], d->kernel[1], d->kernel[2]};
+    run_case(c, conv_row, dims, 5, sn_q8_conv_pack_arg(d->groups, d->kernel[2], d->dilation[2]),
+             index);
 }
 
 static void check_conv(int index)
@@ -259,27 +313,7 @@ static void check_conv(int index)
             sn_max(d->in[i] + d->pad[i] + (there ? test_between(0, 2) : 0), reach);
         d->out[i] = (padded - reach) / d->stride[i] + 1;
     }
-    c.d.x_pitch = d->c + test_between(0, 1) * test_between(0, 5);
-    c.rows = d->n * d->out[0] * d->out[1] * d->out[2];
-    c.columns = c.w_columns = d->oc;
-    c.x_rows = d->n * d->in[0] * d->in[1] * d->in[2];
-    const int64_t taps = d->kernel[0] * d->kernel[1] * d->kernel[2];
-    random_params(&c);
-    c.d.y_pitch = d->oc + test_between(0, 1) * test_between(0, 5);
-    if (c.d.y_type == SONDE_DTYPE_I32 || c.d.y_type == SONDE_DTYPE_F32)
-        c.d.y_pitch = d->oc;
-    c.results = c.rows * c.d.y_pitch;
-    c.x = random_bytes(c.x_rows * c.d.x_pitch);
-    c.w = random_weights(d->oc * icg * taps);
-    c.sums = malloc((size_t)(c.rows * c.columns) * sizeof *c.sums);
-    for (int64_t i = 0; i < c.rows * c.columns; i++) {
-        const int64_t row = i / c.columns, rest = row / d->out[2];
-        const int64_t o[3] = {rest / d->out[1] % d->out[0], rest % d->out[1], row % d->out[2]};
-        c.sums[i] = conv_sum(&c, rest / d->out[1] / d->out[0], o, i % c.columns);
-    }
-    const int64_t dims[5] = {d->oc, icg, d->kernel[0], d->kernel[1], d->kernel[2]};
-    run_case(&c, conv_row, dims, 5, sn_q8_conv_pack_arg(d->groups, d->kernel[2], d->dilation[2]),
-             index);
+    run_conv(&c, index);
 }
 
 TEST(convolutions_of_bytes_are_exact)
@@ -307,6 +341,40 @@ static void product_row(const q8_case *c, int64_t row, int64_t *x_row, int64_t *
     *x_row = mx * m + row % m;
 }
 
+/* The case whose sizes are there. */
+static void run_product(q8_case *c, int64_t m, int64_t batches, int64_t x_count, int index)
+{
+    sn_q8_desc *d = &c->d;
+    const int64_t n = d->conv.oc, k = d->conv.c, w_count = d->matrices;
+    d->x_pitch = k;
+    d->y_pitch = n;
+    c->rows = batches * m;
+    c->columns = n;
+    c->x_rows = x_count * m;
+    c->w_columns = n * w_count;
+    c->results = c->rows * n;
+    random_params(c);
+    c->x = random_bytes(c->x_rows * k);
+    c->w = random_weights(w_count * k * n);
+    to_one_end(c, c->x_rows * k, w_count * k * n);
+    c->sums = calloc((size_t)(c->rows * n), sizeof *c->sums);
+    for (int64_t row = 0; row < c->rows; row++) {
+        int64_t x_row, matrix;
+        product_row(c, row, &x_row, &matrix);
+        const int32_t xz = c->a.x_zero.n == 1 ? zero_of(&c->a.x_zero, 1, 0, 0)
+                                              : sn_byte_at(d->x_type, c->x_zero, x_row);
+        for (int64_t o = 0; o < n; o++)
+            for (int64_t i = 0; i < k; i++) {
+                const int64_t at = matrix * k * n + (d->turned ? o * k + i : i * n + o);
+                c->sums[row * n + o] +=
+                    (sn_byte_at(d->x_type, c->x, x_row * k + i) - xz) *
+                    (sn_byte_at(d->w_type, c->w, at) - zero_of(&c->a.w_zero, n, matrix, o));
+            }
+    }
+    const int64_t dims[3] = {w_count, d->turned ? n : k, d->turned ? k : n};
+    run_case(c, product_row, dims, 3, d->turned, index);
+}
+
 static void check_product(int index)
 {
     q8_case c = {0};
@@ -332,38 +400,70 @@ static void check_product(int index)
         d->conv.kernel[i] = d->conv.stride[i] = d->conv.dilation[i] = 1;
         d->conv.in[i] = d->conv.out[i] = i == 2 ? m : 1;
     }
-    d->x_pitch = k;
-    d->y_pitch = n;
-    c.rows = batches * m;
-    c.columns = n;
-    c.x_rows = x_count * m;
-    c.w_columns = n * w_count;
-    c.results = c.rows * n;
-    random_params(&c);
-    c.x = random_bytes(c.x_rows * k);
-    c.w = random_weights(w_count * k * n);
-    c.sums = calloc((size_t)(c.rows * n), sizeof *c.sums);
-    for (int64_t row = 0; row < c.rows; row++) {
-        int64_t x_row, matrix;
-        product_row(&c, row, &x_row, &matrix);
-        const int32_t xz = c.a.x_zero.n == 1 ? zero_of(&c.a.x_zero, 1, 0, 0)
-                                             : sn_byte_at(d->x_type, c.x_zero, x_row);
-        for (int64_t o = 0; o < n; o++)
-            for (int64_t i = 0; i < k; i++) {
-                const int64_t at = matrix * k * n + (d->turned ? o * k + i : i * n + o);
-                c.sums[row * n + o] +=
-                    (sn_byte_at(d->x_type, c.x, x_row * k + i) - xz) *
-                    (sn_byte_at(d->w_type, c.w, at) - zero_of(&c.a.w_zero, n, matrix, o));
-            }
-    }
-    const int64_t dims[3] = {w_count, d->turned ? n : k, d->turned ? k : n};
-    run_case(&c, product_row, dims, 3, d->turned, index);
+    run_product(&c, m, batches, x_count, index);
 }
 
 TEST(products_of_bytes_are_exact)
 {
     for (int i = 0; i < 240 && !test_errors; i++)
         check_product(i);
+}
+
+/* ------------------------------------------------------------------ long sums */
+static void long_product(int64_t m, int64_t n, int64_t k, int index)
+{
+    q8_case c = {.one_kind = true};
+    c.d.product = true;
+    c.d.wraps = index % 5 == 0;
+    c.d.turned = test_between(0, 1);
+    c.d.matrices = 1;
+    c.d.conv = (sn_conv_desc){.n = 1, .c = k, .oc = n, .groups = 1};
+    for (int i = 0; i < 3; i++) {
+        c.d.conv.kernel[i] = c.d.conv.stride[i] = c.d.conv.dilation[i] = 1;
+        c.d.conv.in[i] = c.d.conv.out[i] = i == 2 ? m : 1;
+    }
+    run_product(&c, m, 1, 1, index);
+}
+
+TEST(products_of_more_bytes_than_int32_sums_up_are_exact)
+{
+    static const int64_t lengths[] = {33025, 33026, 65536, 65537, 66312, 70001, 131073, 200000};
+    for (int i = 0; i < 16 && !test_errors; i++)
+        long_product(test_between(1, 3), test_between(1, 6), lengths[i % 8], i);
+}
+
+TEST(products_whose_weights_int32_does_not_sum_up_are_exact)
+{
+    for (int i = 1; i < 3; i++)
+        long_product(1, 1, SN_Q8_SUM_PART + 70000, i);
+}
+
+/* A convolution with two columns of results. */
+static void long_conv(int64_t channels, int64_t rows, int64_t columns, int64_t groups, int index)
+{
+    q8_case c = {.one_kind = true};
+    sn_conv_desc *d = &c.d.conv;
+    *d = (sn_conv_desc){.n = 1, .c = channels, .oc = groups > 2 ? groups : 4, .groups = groups};
+    for (int i = 0; i < 3; i++) {
+        d->kernel[i] = i == 2 ? columns : i == 1 ? rows : 1;
+        d->in[i] = d->kernel[i] + (i == 2);
+        d->pad[i] = i == 1 ? 1 : 0;
+        d->stride[i] = d->dilation[i] = 1;
+        d->out[i] = d->in[i] + 2 * d->pad[i] - d->kernel[i] + 1;
+    }
+    run_conv(&c, index);
+}
+
+TEST(convolutions_of_more_bytes_than_int32_sums_up_are_exact)
+{
+    for (int i = 0; i < 2 && !test_errors; i++) {
+        long_conv(70001, 1, 1, 1, i);   /* many channels */
+        long_conv(66000, 2, 1, 1, i);   /* of several taps */
+        long_conv(40, 41, 43, 1, i);    /* many taps */
+        long_conv(3, 150, 160, 1, i);   /* rows of taps at once */
+        long_conv(60, 43, 60, 2, i);    /* groups */
+        long_conv(18, 256, 257, 18, i); /* each channel by itself */
+    }
 }
 
 TEST_MAIN()

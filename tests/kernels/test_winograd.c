@@ -65,12 +65,20 @@ static void check_wino_out(const sn_kernel_row *row, const sn_kernel_row *ref)
         t.bias = i % 3 ? bias.data : NULL;
         t.z = i % 5 < 2 ? z.data : NULL;
         t.y = want.data;
-        ((sn_f32_wino_out_fn *)ref->fn)(&t);
+        CHECK(((sn_f32_wino_out_fn *)ref->fn)(&t));
         t.y = got.data;
-        ((sn_f32_wino_out_fn *)row->fn)(&t);
+        CHECK(((sn_f32_wino_out_fn *)row->fn)(&t));
         for (size_t j = 0; j < ny; j++)
             scale.data[j] = 512.0f;
         same("pixels", row, "", got.data, want.data, scale.data, ny);
+        /* What is not finite is noticed in each of the positions that are looked at, in any lane.
+         */
+        const int looked_at[] = {0, n - 1, n + 1, n * (n - 1), n * n - 1};
+        memcpy(want.data, got.data, ny * sizeof(float));
+        products.data[looked_at[i % 5] * t.m_pos + (ptrdiff_t)rnd(0, block - 1)] =
+            i % 2 ? NAN : -INFINITY;
+        CHECK(!((sn_f32_wino_out_fn *)ref->fn)(&t) && !((sn_f32_wino_out_fn *)row->fn)(&t));
+        CHECK(memcmp(want.data, got.data, ny * sizeof(float)) == 0);
         guard_free(&products), guard_free(&bias), guard_free(&z), guard_free(&scale);
         guard_free(&got), guard_free(&want);
     }

@@ -155,6 +155,35 @@ TEST(quantisation_per_axis_and_per_block_pick_their_scale)
     node_end(&c);
 }
 
+TEST(a_vector_has_blocks_too)
+{
+    one_node c;
+    node_begin(&c, "DequantizeLinear", 21, 2, 1);
+    node_int(&c, "axis", 0);
+    node_int(&c, "block_size", 2);
+    NODE_INPUT(&c, 0, U8, uint8_t, SHAPE(5), 1, 2, 3, 4, 5);
+    node_f32(&c, 1, SHAPE(3), 1, 10, 100);
+    NODE_CHECK(&c, node_run(&c));
+    CHECK_F32(&c, 0, SHAPE(5), 1, 2, 30, 40, 500);
+    node_end(&c);
+    node_begin(&c, "QuantizeLinear", 21, 2, 1);
+    node_int(&c, "axis", 0);
+    node_int(&c, "block_size", 2);
+    node_f32(&c, 0, SHAPE(5), 1, 2, 30, 40, 500);
+    node_f32(&c, 1, SHAPE(3), 1, 10, 100);
+    NODE_CHECK(&c, node_run(&c));
+    CHECK_OUT(&c, 0, U8, uint8_t, SHAPE(5), 1, 2, 3, 4, 5);
+    node_end(&c);
+    node_begin(&c, "DequantizeLinear", 21, 2, 1);
+    node_int(&c, "axis", 0);
+    node_int(&c, "block_size", 2);
+    NODE_INPUT(&c, 0, U8, uint8_t, SHAPE(5), 1, 2, 3, 4, 5);
+    node_f32(&c, 1, SHAPE(2), 1, 10);
+    CHECK_EQ(node_run(&c), SONDE_INVALID_MODEL);
+    CHECK_HAS(c.err.message, "does not match blocks of 2");
+    node_end(&c);
+}
+
 TEST(scales_that_do_not_fit_are_refused)
 {
     one_node c;

@@ -144,6 +144,45 @@ TEST(bytes_are_added_in_real_numbers)
     node_end(&c);
 }
 
+/* The product of the scales is no f32 here. */
+TEST(sums_of_zero_stay_zero_however_large_the_scales)
+{
+    one_node c;
+    begin(&c, "MatMulIntegerToFloat", 5, 1);
+    NODE_INPUT(&c, 0, U8, uint8_t, SHAPE(2, 1), 3, 4);
+    NODE_INPUT(&c, 1, I8, int8_t, SHAPE(1, 1), 2);
+    node_f32(&c, 2, SCALAR, 1e30f);
+    node_f32(&c, 3, SCALAR, 1e30f);
+    NODE_INPUT(&c, 4, U8, uint8_t, SCALAR, 3);
+    RUNS(&c);
+    CHECK_F32(&c, 0, SHAPE(2, 1), 0, INFINITY);
+    node_end(&c);
+    begin(&c, "QLinearMul", 8, 1);
+    NODE_INPUT(&c, 0, U8, uint8_t, SHAPE(3), 3, 4, 2);
+    node_f32(&c, 1, SCALAR, 1e30f);
+    NODE_INPUT(&c, 2, U8, uint8_t, SCALAR, 3);
+    NODE_INPUT(&c, 3, U8, uint8_t, SHAPE(3), 9, 9, 9);
+    node_f32(&c, 4, SCALAR, 1e30f);
+    NODE_INPUT(&c, 5, U8, uint8_t, SCALAR, 0);
+    node_f32(&c, 6, SCALAR, 1);
+    NODE_INPUT(&c, 7, U8, uint8_t, SCALAR, 10);
+    RUNS(&c);
+    CHECK_OUT(&c, 0, U8, uint8_t, SHAPE(3), 10, 255, 0);
+    node_end(&c);
+    node_begin(&c, "QLinearMatMul", 10, 8, 1);
+    NODE_INPUT(&c, 0, U8, uint8_t, SHAPE(3, 1), 3, 4, 2);
+    node_f32(&c, 1, SHAPE(3), 1e30f, 2e30f, 3e30f); /* a scale for each row */
+    NODE_INPUT(&c, 2, U8, uint8_t, SHAPE(3), 3, 3, 3);
+    NODE_INPUT(&c, 3, U8, uint8_t, SHAPE(1, 1), 9);
+    node_f32(&c, 4, SCALAR, 1e30f);
+    NODE_INPUT(&c, 5, U8, uint8_t, SCALAR, 0);
+    node_f32(&c, 6, SCALAR, 1);
+    NODE_INPUT(&c, 7, U8, uint8_t, SCALAR, 10);
+    RUNS(&c);
+    CHECK_OUT(&c, 0, U8, uint8_t, SHAPE(3, 1), 10, 255, 0);
+    node_end(&c);
+}
+
 TEST(the_inverse_times_the_matrix_is_one)
 {
     one_node c;
@@ -181,6 +220,122 @@ TEST(fused_products_transpose_batches)
     CHECK(has_shape(&c.out[0], SHAPE(2, 1, 1)));
     CHECK(NEAR(&c.out[0], 6, 14));
     node_end(&c);
+}
+
+/* One operand of a product: matrices [rows, cols] for each of `batch`, as they are meant and as
+ * they lie with these flags. */
+typedef struct operand {
+    int rank, rows, cols, batch[2];
+    bool turned, inside; /* trans, transBatch */
+    int64_t dims[4];
+    double meant[2 * 3 * 4 * 5];
+    float f32[2 * 3 * 4 * 5];
+    double f64[2 * 3 * 4 * 5];
+} operand;
+
+static void lay_out(operand *o)
+{
+    const int n_batch = o->rank - 2, r = o->turned ? o->cols : o->rows,
+              c = o->turned ? o->rows : o->cols;
+    int64_t strides[4] = {0}; /* of batch 0, batch 1, r, c */
+    int at[4], n = 0;
+    /* The order in which the axes lie. */
+    if (o->inside && o->rank > 2)
+        at[n++] = 2;
+    for (int b = 2 - n_batch; b < 2; b++)
+        at[n++] = b;
+    if (!o->inside || o->rank == 2)
+        at[n++] = 2;
+    at[n++] = 3;
+    const int sizes[4] = {o->batch[0], o->batch[1], r, c};
+    int64_t step = 1;
+    for (int k = n; k-- > 0; step *= sizes[at[k]]) {
+        o->dims[k] = sizes[at[k]];
+        strides[at[k]] = step;
+    }
+    size_t i = 0;
+    for (int b0 = 0; b0 < o->batch[0]; b0++)
+        for (int b1 = 0; b1 < o->batch[1]; b1++)
+            for (int x = 0; x < o->rows; x++)
+                for (int y = 0; y < o->cols; y++) {
+                    const int row = o->turned ? y : x, col = o->turned ? x : y;
+                    const size_t to = (size_t)(b0 * strides[0] + b1 * strides[1] +
+                                               row * strides[2] + col * strides[3]);
+                    o->meant[i] = (double)(test_rand() % 9) - 4;
+                    o->f64[to] = o->meant[i];
+                    o->f32[to] = (float)o->meant[i++];
+                }
+}
+
+static double meant(const operand *o, int b0, int b1, int x, int y)
+{
+    b0 = o->batch[0] == 1 ? 0 : b0;
+    b1 = o->batch[1] == 1 ? 0 : b1;
+    return o->meant[((b0 * o->batch[1] + b1) * o->rows + x) * o->cols + y];
+}
+
+static void check_product(operand *a, operand *b, sn_dtype dtype)
+{
+    one_node c;
+    lay_out(a);
+    lay_out(b);
+    begin(&c, "FusedMatMul", 2, 1);
+    node_int(&c, "transA", a->turned);
+    node_int(&c, "transB", b->turned);
+    node_int(&c, "transBatchA", a->inside);
+    node_int(&c, "transBatchB", b->inside);
+    node_float(&c, "alpha", 0.5f);
+    const bool narrow = dtype == SONDE_DTYPE_F32;
+    node_tensor(&c, 0, dtype, a->rank, a->dims, narrow ? (void *)a->f32 : a->f64);
+    node_tensor(&c, 1, dtype, b->rank, b->dims, narrow ? (void *)b->f32 : b->f64);
+    RUNS(&c);
+    size_t i = 0;
+    const int n0 = a->batch[0] > b->batch[0] ? a->batch[0] : b->batch[0],
+              n1 = a->batch[1] > b->batch[1] ? a->batch[1] : b->batch[1];
+    for (int b0 = 0; b0 < n0; b0++)
+        for (int b1 = 0; b1 < n1; b1++)
+            for (int x = 0; x < a->rows; x++)
+                for (int y = 0; y < b->cols; y++, i++) {
+                    double want = 0;
+                    for (int k = 0; k < a->cols; k++)
+                        want += meant(a, b0, b1, x, k) * meant(b, b0, b1, k, y);
+                    const void *data = c.out[0].t.data;
+                    const double got =
+                        narrow ? (double)((const float *)data)[i] : ((const double *)data)[i];
+                    CHECK_MSG(got == want / 2,
+                              "ranks %d and %d, transA %d B %d, transBatchA %d B %d: element %zu "
+                              "is %g, expected %g",
+                              a->rank, b->rank, a->turned, b->turned, a->inside, b->inside, i, got,
+                              want / 2);
+                }
+    CHECK_EQ((size_t)sn_tensor_count(&c.out[0].t), i);
+    node_end(&c);
+}
+
+TEST(fused_products_take_batches_from_inside)
+{
+    /* Batches of both operands: of one rank, of two, and broadcast. */
+    static const struct {
+        int rank_a, rank_b, a[2], b[2];
+    } cases[] = {{3, 3, {1, 3}, {1, 3}}, {4, 4, {2, 3}, {2, 3}}, {4, 4, {2, 1}, {1, 3}},
+                 {3, 3, {1, 1}, {1, 3}}, {3, 3, {1, 3}, {1, 1}}, {4, 3, {2, 3}, {1, 3}},
+                 {3, 2, {1, 3}, {1, 1}}, {2, 4, {1, 1}, {2, 3}}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+        for (int flags = 0; flags < 32; flags++) {
+            operand a = {.rank = cases[k].rank_a,
+                         .rows = 4,
+                         .cols = 5,
+                         .batch = {cases[k].a[0], cases[k].a[1]},
+                         .turned = flags & 1,
+                         .inside = flags >> 1 & 1};
+            operand b = {.rank = cases[k].rank_b,
+                         .rows = 5,
+                         .cols = 4,
+                         .batch = {cases[k].b[0], cases[k].b[1]},
+                         .turned = flags >> 2 & 1,
+                         .inside = flags >> 3 & 1};
+            check_product(&a, &b, flags >> 4 ? SONDE_DTYPE_F64 : SONDE_DTYPE_F32);
+        }
 }
 
 TEST(a_second_name_runs_the_same_operator)

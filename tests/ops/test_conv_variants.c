@@ -242,6 +242,25 @@ TEST(a_quantized_convolution_rounds_to_even_and_saturates)
     node_end(&c);
 }
 
+/* The product of the scales is no f32 here. */
+TEST(sums_of_zero_stay_zero_however_large_the_scales)
+{
+    one_node c;
+    node_begin(&c, "QLinearConv", 10, 8, 1);
+    node_tensor(&c, 0, SONDE_DTYPE_U8, SHAPE(1, 1, 3), (uint8_t[]){3, 4, 2});
+    node_f32(&c, 1, SCALAR, 1e30f);
+    node_tensor(&c, 2, SONDE_DTYPE_U8, SCALAR, (uint8_t[]){3});
+    node_tensor(&c, 3, SONDE_DTYPE_I8, SHAPE(1, 1, 1), (int8_t[]){1});
+    node_f32(&c, 4, SHAPE(1), 1e30f);
+    node_tensor(&c, 5, SONDE_DTYPE_I8, SHAPE(1), (int8_t[]){0});
+    node_f32(&c, 6, SCALAR, 1);
+    node_tensor(&c, 7, SONDE_DTYPE_I8, SCALAR, (int8_t[]){10});
+    node_run(&c);
+    NODE_OK(&c);
+    CHECK_EQ(memcmp(c.out[0].t.data, (int8_t[]){10, 127, -128}, 3), 0);
+    node_end(&c);
+}
+
 TEST(an_empty_zero_point_is_refused)
 {
     one_node c;

@@ -81,7 +81,33 @@ TEST(a_thousand_unknown_operators_still_make_one_sentence)
         add_node(&c, "", name, name, 13, x, add_value(&c, sn_arena_printf(&c.arena, "y%d", i)));
     }
     CHECK_EQ(sn_ops_resolve(c.g, &c.err), SONDE_UNSUPPORTED);
-    CHECK_HAS(c.err.message, "and more");
+    const char *end = strstr(c.err.message, ") \xE2\x80\xA6 and at least ");
+    CHECK(end != NULL);
+    CHECK(end && strcmp(end + strlen(end) - 5, " more") == 0);
+    node_end(&c);
+}
+
+TEST(unsupported_operators_with_long_names_are_listed_whole)
+{
+    one_node c;
+    char name[160], item[400];
+    int listed = 0;
+    node_begin_graph(&c);
+    sn_value *x = add_value(&c, "x");
+    for (int i = 0; i < 20; i++) {
+        snprintf(name, sizeof name, "%0130dName%d", i, i);
+        add_node(&c, "", sn_arena_strdup(&c.arena, name), "n", 13, x,
+                 add_value(&c, sn_arena_printf(&c.arena, "y%d", i)));
+    }
+    CHECK_EQ(sn_ops_resolve(c.g, &c.err), SONDE_UNSUPPORTED);
+    for (; listed < 20; listed++) {
+        snprintf(item, sizeof item, "%0130dName%d (1 node, first 'n')", listed, listed);
+        if (!strstr(c.err.message, item))
+            break;
+    }
+    CHECK(listed > 2);
+    snprintf(item, sizeof item, "(1 node, first 'n') \xE2\x80\xA6 and %d more", 20 - listed);
+    CHECK_HAS(c.err.message, item);
     node_end(&c);
 }
 

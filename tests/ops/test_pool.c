@@ -102,17 +102,20 @@ TEST(lp_pool_takes_the_root_of_the_sum_of_powers)
     node_end(&c);
 }
 
-TEST(a_window_larger_than_its_padded_input_gives_an_empty_output)
+/* Of 3 elements and one before them, by steps of 2, in 1 to 3 dims. `left`: results along each; -1:
+ * none, it is an error. */
+static void pool_with_a_large_window(int64_t kernel, int64_t left)
 {
     static const char *const ops[] = {"MaxPool", "AveragePool", "LpPool"};
     static const sn_dtype types[] = {SONDE_DTYPE_F32, SONDE_DTYPE_F64, SONDE_DTYPE_F16};
-    static const int64_t kernels[] = {5, 5, 5}, strides[] = {2, 2, 2}, pads[6] = {1, 1, 1};
+    static const int64_t strides[] = {2, 2, 2}, pads[6] = {1, 1, 1};
     static const double zeros[27];
+    const int64_t kernels[] = {kernel, kernel, kernel};
     for (int op = 0; op < 3; op++)
         for (int t = 0; t < 3; t++)
             for (int spatial = 1; spatial <= 3; spatial++) {
                 one_node c;
-                const int64_t in[] = {1, 1, 3, 3, 3}, out[] = {1, 1, 0, 0, 0};
+                const int64_t in[] = {1, 1, 3, 3, 3}, out[] = {1, 1, left, left, left};
                 node_begin(&c, ops[op], 22, 1, op == 0 ? 2 : 1);
                 node_attr(&c, (sn_attr){.name = "kernel_shape",
                                         .kind = SN_ATTR_INTS,
@@ -128,12 +131,33 @@ TEST(a_window_larger_than_its_padded_input_gives_an_empty_output)
                                         .n = (size_t)(2 * spatial)});
                 node_tensor(&c, 0, types[t], 2 + spatial, in, zeros);
                 node_run(&c);
+                if (left < 0) {
+                    CHECK(c.st == SONDE_INVALID_MODEL);
+                    node_end(&c);
+                    continue;
+                }
                 NODE_OK(&c);
                 CHECK(has_shape(&c.out[0], 2 + spatial, out));
                 if (op == 0)
                     CHECK(has_shape(&c.out[1], 2 + spatial, out));
                 node_end(&c);
             }
+}
+
+TEST(a_window_larger_than_its_padded_input_is_cut_by_less_than_a_stride)
+{
+    pool_with_a_large_window(5, 1);
+}
+
+TEST(a_window_larger_by_a_stride_gives_an_empty_output)
+{
+    pool_with_a_large_window(6, 0);
+    pool_with_a_large_window(7, 0);
+}
+
+TEST(a_window_larger_by_two_strides_does_not_fit)
+{
+    pool_with_a_large_window(8, -1);
 }
 
 TEST(rounded_up_a_larger_window_takes_what_there_is_if_less_than_a_stride_is_missing)

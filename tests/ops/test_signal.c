@@ -92,6 +92,36 @@ TEST(short_time_transforms_step_over_the_signal_and_apply_the_window)
     node_end(&c);
 }
 
+TEST(a_real_signal_needs_no_axis_of_parts)
+{
+    for (int batch = 1; batch <= 2; batch++) {
+        one_node c;
+        node_begin(&c, "STFT", 17, 4, 1);
+        node_f32(&c, 0, SHAPE(batch, 6), 1, 2, 3, 4, 5, 6, -1, -2, -3, -4, -5, -6);
+        node_i64(&c, 1, SCALAR, 2);
+        node_f32(&c, 2, SHAPE(2), 1, 10);
+        node_i64(&c, 3, SCALAR, 2);
+        node_run(&c);
+        NODE_OK(&c);
+        CHECK(has_shape(&c.out[0], SHAPE(batch, 3, 2, 2)));
+        const float want[] = {21, 0, -19, 0, 43, 0, -37, 0, 65, 0, -55, 0};
+        for (int i = 0; i < 12 * batch; i++)
+            CHECK_EQ(((const float *)c.out[0].t.data)[i], i < 12 ? want[i] : -want[i - 12]);
+        node_end(&c);
+    }
+}
+
+TEST(a_signal_without_a_batch_is_refused)
+{
+    one_node c;
+    node_begin(&c, "STFT", 17, 4, 1);
+    node_f32(&c, 0, SHAPE(6), 1, 2, 3, 4, 5, 6);
+    node_i64(&c, 1, SCALAR, 2);
+    node_i64(&c, 3, SCALAR, 2);
+    CHECK_EQ(node_run(&c), SONDE_INVALID_MODEL);
+    node_end(&c);
+}
+
 TEST(a_frame_longer_than_the_signal_is_refused)
 {
     one_node c;

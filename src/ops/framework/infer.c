@@ -131,7 +131,8 @@ sonde_status sn_infer_ints(sn_infer *c, uint32_t i, const sn_dim **ints, int64_t
         return sn_fail_memory(c->err, sizeof(sn_dim) * (size_t)count);
     for (int64_t k = 0; k < count; k++) {
         read_int(t, k, &copy[k]);
-        copy[k] = sn_dim_of_number(copy[k]);
+        const bool beyond = t->dtype == SONDE_DTYPE_U64 && copy[k] < 0; /* of 63 bits */
+        copy[k] = beyond ? SN_DIM_UNKNOWN : sn_dim_of_number(copy[k]);
     }
     *ints = copy;
     *n = count;
@@ -354,9 +355,7 @@ sonde_status sn_ops_infer(sn_graph *g, sonde_error *err)
     return SONDE_OK;
 }
 
-/* Forgets what the file declares or an earlier inference stored for the values that nodes make;
- * element types stay. */
-static void forget(sn_graph *g)
+void sn_ops_forget_shapes(sn_graph *g)
 {
     sn_graph_each (n, g) {
         for (uint32_t o = 0; o < n->n_out; o++) {
@@ -373,7 +372,7 @@ static void forget(sn_graph *g)
 
 sonde_status sn_ops_infer_undeclared(sn_graph *g, sonde_error *err)
 {
-    forget(g);
+    sn_ops_forget_shapes(g);
     return sn_ops_infer(g, err);
 }
 
@@ -396,7 +395,7 @@ sonde_status sn_infer_body(sn_infer *c, sn_graph *body, const sn_fact *const *fo
     if (n != body->n_formal_inputs)
         return sn_infer_fail(c, "its body '%s' has %u inputs, but %u are given", body->name,
                              body->n_formal_inputs, n);
-    forget(body);
+    sn_ops_forget_shapes(body);
     for (uint32_t i = 0; i < n && i < body->inputs.n; i++)
         set_input(body->inputs.data[i], formal ? formal[i] : NULL);
     for (size_t k = 0; k < body->capture_map.n; k++) {

@@ -343,7 +343,10 @@ sonde_status sn_op_infer_node(sn_graph *g, sn_node *n, sonde_error *err);
 sonde_status sn_op_bind_step(const sn_step *s, sn_bind *b);
 /* All nodes in order, bodies included. */
 sonde_status sn_ops_infer(sn_graph *g, sonde_error *err);
-/* The same without the shapes that the file declares for what nodes make. */
+/* Forgets what the file declares or an earlier inference stored for the values that nodes make;
+ * element types stay. */
+void sn_ops_forget_shapes(sn_graph *g);
+/* Both: as if the file did not declare shapes for what nodes make. */
 sonde_status sn_ops_infer_undeclared(sn_graph *g, sonde_error *err);
 
 /* "node 'conv1' (Conv): …" into err; what the *_fail helpers of each phase are made of. */

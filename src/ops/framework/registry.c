@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/list_text.h"
+
 static uint16_t table[SN_OP_TABLE]; /* row + 1; 0 = free */
 static pthread_once_t table_once = PTHREAD_ONCE_INIT;
 
@@ -149,7 +151,7 @@ sonde_status sn_op_prepare(sn_graph *g, sn_node *n, sonde_error *err)
 }
 
 /* ------------------------------------------------------------------ whole graphs */
-enum { MAX_UNKNOWN = 24, MAX_DEPTH = 200 };
+enum { MAX_UNKNOWN = 64, MAX_DEPTH = 200 };
 
 typedef struct unknown_list {
     struct {
@@ -182,23 +184,17 @@ static void unknown_add(unknown_list *u, const sn_node *n, bool other)
 
 static sonde_status unknown_report(const unknown_list *u, sonde_error *err)
 {
-    char text[900];
-    size_t used = 0;
-    for (size_t i = 0; i < u->n && used < sizeof(text); i++) {
+    sn_list_text list = {.room = SN_LIST_BYTES, .at_least = u->more > 0};
+    for (size_t i = 0; i < u->n; i++) {
         const sn_node *n = u->ops[i].first;
         char version[24] = "";
         if (u->ops[i].other)
             snprintf(version, sizeof(version), " opset %d", n->opset);
-        int w = snprintf(text + used, sizeof(text) - used,
-                         "%s%.80s%s%.80s%s (%llu node%s, first '%.80s')", i ? ", " : "", n->domain,
-                         n->domain[0] ? "." : "", n->op_type, version,
-                         (unsigned long long)u->ops[i].count, u->ops[i].count == 1 ? "" : "s",
-                         n->name ? n->name : "");
-        used += w > 0 ? (size_t)w : 0;
+        sn_list_add(&list, "%s%s%s%s (%llu node%s, first '%s')", n->domain, n->domain[0] ? "." : "",
+                    n->op_type, version, (unsigned long long)u->ops[i].count,
+                    u->ops[i].count == 1 ? "" : "s", n->name ? n->name : "");
     }
-    bool cut = u->more > 0 || used >= sizeof(text);
-    return sn_fail(err, SONDE_UNSUPPORTED, "unsupported operators: %s%s", text,
-                   cut ? " and more" : "");
+    return sn_fail(err, SONDE_UNSUPPORTED, "unsupported operators: %s", sn_list_end(&list));
 }
 
 /* Calls fn on every body graph of a node. */

@@ -230,7 +230,7 @@ static bool y_strides(const fused_params *a, int64_t batch, int64_t len, ptrdiff
     for (size_t i = a->y_rank; i-- > 0;)
         for (int64_t code = a->y_axes[i]; code > 0; code /= 10) {
             step[code % 10] = stride;
-            stride *= part[code % 10];
+            stride *= part[code % 10] ? part[code % 10] : 1; /* a place, also of nothing */
         }
     for (int i = 0; i < 3; i++) {
         out[i] = step[BATCH + i];

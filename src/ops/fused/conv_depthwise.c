@@ -53,6 +53,8 @@ static sonde_status infer(sn_infer *c)
         !has_dim(c, W1, 4, 2, 1) || !has_dim(c, W1, 4, 3, 1) || !has_dim(c, B1, 1, 0, channels) ||
         !has_dim(c, B2, 1, 0, channels) || !has_dim(c, X, 4, 1, c->in[W1]->type.dims[1]))
         return sn_infer_fail(c, "the weights do not match each other or the input");
+    if (channels == 0) /* a filter per channel: as many groups */
+        return sn_infer_fail(c, "the weights have no output channels");
     sn_dim dims[4] = {x->rank > 0 ? x->dims[0] : SN_DIM_UNKNOWN, channels};
     for (int i = 0; i < 2; i++) {
         if (p->window.kernel && sn_dim_known(w->dims[i + 2]) &&

@@ -38,6 +38,23 @@ static sonde_status infer_softmax(sn_infer *c)
     return sn_infer_same(c, 0, 0);
 }
 
+/* Of the dims before the axis, the last ones are 1 in the bias (`inner`), or the first ones; the
+ * others are those of x. */
+static bool bias_fits(const sn_type *bias, const sn_type *x, int axis, bool inner)
+{
+    bool ones = false;
+    if (bias->rank != x->rank)
+        return bias->rank < x->rank; /* the attribute alone says how it repeats */
+    for (int i = 0; i < axis; i++) {
+        const int at = inner ? i : axis - 1 - i;
+        if (bias->dims[at] == 1 && x->dims[at] != 1)
+            ones = true;
+        else if (bias->dims[at] != x->dims[at] || (ones && x->dims[at] != 1))
+            return false;
+    }
+    return true;
+}
+
 static sonde_status bind_softmax(sn_bind *b)
 {
     const softmax_params *m = b->params;
@@ -50,7 +67,7 @@ static sonde_status bind_softmax(sn_bind *b)
                   n = sn_dims_product(x->dims, axis, x->rank);
     int64_t count = 0, total = 0;
     if (!sn_type_count(bias, &count) || !sn_type_count(x, &total) || n == 0 || count == 0 ||
-        count % n || rows % (count / n))
+        count % n || rows % (count / n) || !bias_fits(bias, x, axis, m->inner))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "the bias does not broadcast to the scores");
     const sn_dtype compute = sn_compute_float(x->dtype);
     if (bias->dtype != x->dtype || compute == SONDE_DTYPE_UNDEFINED)

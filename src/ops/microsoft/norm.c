@@ -86,6 +86,22 @@ static sonde_status take(sn_bind *b, uint32_t i, int64_t count, sn_piece *piece)
     return SONDE_OK;
 }
 
+/* Does skip lie as the last dims of the input do? Dims of 1 may stand before the others. */
+static bool skip_fits(const sn_type *skip, const sn_type *x)
+{
+    bool whole = true; /* so far, from the end */
+    for (int i = 1; i <= skip->rank && i <= x->rank; i++) {
+        const sn_dim have = skip->dims[skip->rank - i], want = x->dims[x->rank - i];
+        if (have != want && have != 1)
+            return false;
+        if (whole && have != want)
+            whole = false;
+        else if (!whole && have != 1)
+            return false;
+    }
+    return skip->rank >= 2 && skip->rank <= x->rank;
+}
+
 static sonde_status bind_skip(sn_bind *b)
 {
     const skip_params *n = b->params;
@@ -115,8 +131,8 @@ static sonde_status bind_skip(sn_bind *b)
     if (n->skip) {
         int64_t skip = 0;
         const sn_type *t = &b->in[1]->type;
-        if (!sn_type_count(t, &skip) || row == 0 || skip % row || t->rank < 2 ||
-            t->rank > x->rank || (skip > 0 && total % skip) || (skip == 0 && total > 0))
+        if (!sn_type_count(t, &skip) || row == 0 || skip % row || !skip_fits(t, x) ||
+            (skip > 0 && total % skip) || (skip == 0 && total > 0))
             return sn_bind_fail(b, SONDE_INVALID_MODEL, "skip does not fit the input");
         k->add = (sn_row_sum){
             .dtype = compute, .rows = k->plan.rows, .n = row, .repeat = 1, .b_rows = skip / row};

@@ -7,6 +7,7 @@
 #include "ops/microsoft/qlinear.h"
 #include "ops/shared/checks.h"
 #include "ops/shared/sparse_weights.h"
+#include "ops/shared/zero_points.h"
 
 enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, C, Y_SCALE, Y_ZERO };
 
@@ -69,11 +70,9 @@ typedef struct gemm_bound {
 
 static sonde_status check_per_column(sn_bind *b, uint32_t i, int64_t n, sn_dtype t)
 {
-    int64_t count;
     if (i >= b->n_in || !b->in[i])
         return SONDE_OK;
-    if (b->in[i]->type.dtype != t || !sn_type_count(&b->in[i]->type, &count) ||
-        (count != 1 && count != n))
+    if (b->in[i]->type.dtype != t || !sn_is_per_column(&b->in[i]->type, n))
         return sn_bind_fail(b, SONDE_INVALID_MODEL, "input %u must be %s, one or one per column", i,
                             sn_dtype_onnx_name(t));
     return SONDE_OK;

@@ -8,6 +8,7 @@
 #include "compute/channels_last.h"
 #include "compute/softmax_bytes.h"
 #include "ops/microsoft/qlinear.h"
+#include "ops/shared/checks.h"
 #include "ops/shared/layouts.h"
 #include "ops/shared/window.h"
 
@@ -15,9 +16,10 @@ enum { X, X_SCALE, X_ZERO, Y_SCALE, Y_ZERO };
 
 typedef struct rows_params {
     sn_window window;
+    _Atomic bool *said_empty;
     bool global, channels_last;
     int64_t include_pad;
-    int64_t axis, opset; /* softmax */
+    int64_t axis, opset, as_nodes; /* softmax */
 } rows_params;
 
 typedef struct rows_bound {
@@ -40,7 +42,8 @@ static sonde_status prepare_pool(sn_prep *p)
     r->global = strcmp(p->node->op_type, "QLinearGlobalAveragePool") == 0;
     if (r->global)
         return SONDE_OK;
-    r->window.may_miss = true;
+    r->window.cuts = true;
+    SN_TRY(sn_prep_empty_flag(p, &r->said_empty));
     SN_TRY(sn_window_prepare(p, &r->window));
     return r->window.kernel ? SONDE_OK : sn_prep_fail(p, "attribute 'kernel_shape' is missing");
 }
@@ -99,6 +102,8 @@ static sonde_status bind_pool(sn_bind *b)
     if (!sn_window_pooling(r->global ? NULL : &r->window, size, spatial, &d))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "this window over %d dims is not supported",
                             spatial);
+    if (!r->global)
+        sn_bind_warn_empty(b, r->said_empty);
     k->in = k->out = (sn_channels_last){d.n, d.c, 1, d.c, 1};
     for (int i = 0; i < 3; i++) {
         k->in.pixels *= d.in[i];
@@ -147,6 +152,7 @@ static sonde_status prepare_softmax(sn_prep *p)
 {
     rows_params *r = p->params;
     SN_TRY(sn_prep_int(p, "axis", -1, &r->axis));
+    SN_TRY(sn_prep_int(p, "as_nodes", 0, &r->as_nodes)); /* fuse-qdq says so */
     return sn_prep_int(p, "opset", 13, &r->opset);
 }
 
@@ -177,7 +183,8 @@ static sonde_status bind_softmax(sn_bind *b)
     k->softmax = (sn_softmax_bytes){.dtype = x->dtype,
                                     .outer = sn_dims_product(x->dims, 0, axis),
                                     .n = sn_dims_product(x->dims, axis, end),
-                                    .inner = sn_dims_product(x->dims, end, x->rank)};
+                                    .inner = sn_dims_product(x->dims, end, x->rank),
+                                    .as_nodes = r->as_nodes != 0};
     if (!sn_type_count(x, &k->in_count))
         return sn_bind_fail(b, SONDE_LIMIT, "the input is too large");
     b->bound = k;

@@ -10,6 +10,7 @@
 
 typedef struct qmm_params {
     bool dynamic;
+    int64_t wraps; /* it was a MatMulInteger, whose sums are modulo 2^32 */
     uint32_t a_scale, b_scale, a_zero, b_zero, bias; /* input numbers */
 } qmm_params;
 
@@ -23,15 +24,15 @@ typedef struct qmm_bound {
 static sonde_status prepare_dynamic(sn_prep *p)
 {
     qmm_params *q = p->params;
-    *q = (qmm_params){true, UINT32_MAX, 2, UINT32_MAX, 3, 4};
+    *q = (qmm_params){true, 0, UINT32_MAX, 2, UINT32_MAX, 3, 4};
     return SONDE_OK;
 }
 
 static sonde_status prepare_to_float(sn_prep *p)
 {
     qmm_params *q = p->params;
-    *q = (qmm_params){false, 2, 3, 4, 5, 6};
-    return SONDE_OK;
+    *q = (qmm_params){false, 0, 2, 3, 4, 5, 6};
+    return sn_prep_int(p, "wraps", 0, &q->wraps);
 }
 
 static sonde_status infer_qmm(sn_infer *c)
@@ -56,16 +57,15 @@ static sonde_status infer_qmm(sn_infer *c)
     return sn_infer_tensor(c, 0, t, out, rank);
 }
 
-/* Input i, when there, has one element or n. */
+/* Input i, when there, has one element or one per column. */
 static sonde_status check_params(sn_bind *b, uint32_t i, sn_dtype t, int64_t n)
 {
-    int64_t count = 0;
     if (i >= b->n_in || !b->in[i])
         return SONDE_OK;
-    if (b->in[i]->type.dtype != t || !sn_type_count(&b->in[i]->type, &count) ||
-        (count != 1 && count != n))
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "input %u must be 1 or %lld numbers of type %s",
-                            i, (long long)n, sn_dtype_onnx_name(t));
+    if (b->in[i]->type.dtype != t || !sn_is_per_column(&b->in[i]->type, n))
+        return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                            "input %u must be one number of type %s, or one per column", i,
+                            sn_dtype_onnx_name(t));
     return SONDE_OK;
 }
 
@@ -109,6 +109,7 @@ static sonde_status bind_qmm(sn_bind *b)
     product.x_type = q->dynamic ? SONDE_DTYPE_U8 : ta->dtype;
     product.w_type = tb->dtype;
     product.y_type = SONDE_DTYPE_F32;
+    product.wraps = q->wraps != 0;
     sn_weights_describe(b->in[1], &product);
     SN_TRY(sn_q8_plan_make(&k->plan, &product, b->cpu_flags, b->ctx->cpu.l2_bytes, b->threads,
                            b->err));

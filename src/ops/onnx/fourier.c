@@ -207,6 +207,8 @@ const sn_op sn_op_dft[] = {
 /* ------------------------------------------------------------------ STFT */
 enum { SIGNAL, STEP, WINDOW, LENGTH };
 
+/* A real signal may come as [batch][length], which the standard does not say but ONNX Runtime takes
+ * and exporters write. */
 static sonde_status infer_stft(sn_infer *c)
 {
     const fourier_params *r = c->params;
@@ -217,7 +219,10 @@ static sonde_status infer_stft(sn_infer *c)
     SN_TRY(sn_check_integer(c, STEP, &step));
     SN_TRY(sn_check_integer(c, LENGTH, &length));
     sn_dim dims[3] = {SN_DIM_UNKNOWN, SN_DIM_UNKNOWN, SN_DIM_UNKNOWN}, window[1] = {SN_DIM_UNKNOWN};
-    SN_TRY(sn_check_dims(c, SIGNAL, dims, 3));
+    const bool flat = c->in[SIGNAL]->type.rank == 2;
+    if (flat)
+        dims[2] = 1;
+    SN_TRY(sn_check_dims(c, SIGNAL, dims, flat ? 2 : 3));
     SN_TRY(sn_check_dims(c, WINDOW, window, 1));
     SN_TRY(check_complex(c, dims[2]));
     if (!has_length)
@@ -253,7 +258,7 @@ static sonde_status bind_stft(sn_bind *b)
     const bool has_window = b->n_in > WINDOW && b->in[WINDOW],
                has_length = b->n_in > LENGTH && b->in[LENGTH];
     k->signal = x->dims[1];
-    k->in_parts = x->dims[2];
+    k->in_parts = x->rank == 2 ? 1 : x->dims[2];
     k->frames = b->out[0].type.dims[1];
     k->out = b->out[0].type.dims[2];
     k->window = has_window ? b->in[WINDOW]->type.dims[0] : -1;

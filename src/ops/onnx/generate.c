@@ -233,18 +233,23 @@ static int64_t range_count(sn_dtype t, const void *start, const void *limit, con
 
 static sonde_status infer_range_ints(sn_infer *c, sn_dtype dtype)
 {
-    const sn_dim *v[3];
-    sn_dim dim = SN_DIM_UNKNOWN;
-    int64_t n;
+    sn_dim v[3], dim = SN_DIM_UNKNOWN;
+    bool known = true;
     for (uint32_t i = 0; i < 3; i++) {
-        SN_TRY(sn_infer_ints(c, i, &v[i], &n));
-        if (!v[i] || n != 1)
+        const sn_dim *ints;
+        const sn_tensor *data = c->in[i]->data;
+        int64_t n;
+        SN_TRY(sn_infer_ints(c, i, &ints, &n));
+        if (!ints || n != 1)
             return sn_infer_bounded(c, 0, dtype, &dim, 1);
+        const bool exact = data && sn_tensor_is_plain(data); /* not cut at either end */
+        v[i] = exact ? sn_elem_i64(data->dtype, data->data, 0) : sn_dim_to_compute(ints[0]);
+        known = known && (exact || sn_dim_known(v[i]));
     }
-    sn_dim start = *v[0], limit = *v[1], delta = *v[2];
+    const sn_dim start = v[0], limit = v[1], delta = v[2];
     if (delta == 0)
         return sn_infer_fail(c, "the step is zero");
-    if (!sn_dim_known(start) || !sn_dim_known(limit) || !sn_dim_known(delta)) {
+    if (!known) {
         if (start == 0 && delta == 1)
             dim = limit;
         return sn_infer_bounded(c, 0, dtype, &dim, 1);

@@ -24,6 +24,7 @@ typedef struct conv_params {
     conv_ports at;
     enum { SUMS, BYTES, FLOATS } result;
     int64_t second;
+    int64_t wraps; /* it was a ConvInteger, whose sums are modulo 2^32 */
 } conv_params;
 
 static sonde_status prepare(sn_prep *p)
@@ -70,6 +71,7 @@ static sonde_status prepare_to_float(sn_prep *p)
     conv_params *r = p->params;
     r->result = FLOATS;
     r->at = (conv_ports){.w = 1, .x_scale = 2, .w_scale = 3, .x_zero = 4, .w_zero = 5, .bias = 6};
+    SN_TRY(sn_prep_int(p, "wraps", 0, &r->wraps));
     return prepare(p);
 }
 
@@ -223,7 +225,10 @@ static sonde_status bind(sn_bind *b)
         return sn_fail_memory(b->err, sizeof *k);
     if (!sn_is_byte(x->dtype) || !sn_is_byte(w->dtype))
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "only 8-bit integers are supported");
-    sn_q8_desc d = {.x_type = x->dtype, .w_type = w->dtype, .y_type = b->out[0].type.dtype};
+    sn_q8_desc d = {.x_type = x->dtype,
+                    .w_type = w->dtype,
+                    .y_type = b->out[0].type.dtype,
+                    .wraps = r->wraps != 0};
     sn_weights_describe(b->in[r->at.w], &d);
     d.conv =
         (sn_conv_desc){.n = x->dims[0], .c = x->dims[1], .oc = w->dims[0], .groups = r->groups};

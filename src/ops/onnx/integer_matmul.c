@@ -106,18 +106,53 @@ typedef struct matmul_bound {
     sn_piece a_zero, b_zero, a_scale, b_scale, y_scale, y_zero; /* in f32 */
 } matmul_bound;
 
-/* Zero points and scales: one for all, one per row (column), or one per row of every matrix. */
-static sonde_status check_param(sn_bind *b, uint32_t i, int64_t per_matrix, int64_t count)
+/* One number per row (column) of every matrix: the dims of `matrices`, but for the last (second
+ * last), which is 1. In one dim they are one after the other. */
+static bool is_per_matrix(const sn_type *t, const sn_type *matrices, bool rows)
 {
-    int64_t n = 0;
+    int64_t count, want = 1;
+    bool same = t->rank == matrices->rank;
+    if (matrices->rank < 2)
+        return false;
+    for (int i = 0; i < matrices->rank; i++) {
+        const bool gone = i == matrices->rank - (rows ? 1 : 2);
+        const int64_t dim = gone ? 1 : matrices->dims[i];
+        want *= dim;
+        same = same && t->dims[i] == dim;
+    }
+    return same || (t->rank == 1 && sn_type_count(t, &count) && count == want);
+}
+
+/* Zero points and scales: one for all, one per row (column), or one per row of every matrix. */
+static sonde_status check_param(sn_bind *b, uint32_t i, uint32_t operand, bool rows, int64_t n)
+{
     if (i == 0 || i >= b->n_in || !b->in[i])
         return SONDE_OK;
-    if (sn_type_count(&b->in[i]->type, &n) &&
-        (n == 1 || n == per_matrix || n == per_matrix * count))
+    const sn_type *t = &b->in[i]->type, *of = &b->in[operand]->type;
+    if ((rows ? sn_is_per_row(t, n) : sn_is_per_column(t, n)) || is_per_matrix(t, of, rows))
         return SONDE_OK;
     return sn_bind_fail(b, SONDE_UNSUPPORTED,
-                        "input %u has %lld elements, expected 1, %lld or %lld", i, (long long)n,
-                        (long long)per_matrix, (long long)(per_matrix * count));
+                        "the shape of input %u fits neither one number nor one per %s", i,
+                        rows ? "row" : "column");
+}
+
+static sonde_status check_one(sn_bind *b, uint32_t i)
+{
+    int64_t n;
+    if (i == 0 || i >= b->n_in || !b->in[i] || (sn_type_count(&b->in[i]->type, &n) && n == 1))
+        return SONDE_OK;
+    return sn_bind_fail(b, SONDE_UNSUPPORTED, "input %u must be one number", i);
+}
+
+static sonde_status check_params(sn_bind *b, const sn_gemm_desc *d)
+{
+    const matmul_ports *at = &((const matmul_params *)b->params)->at;
+    SN_TRY(check_param(b, at->a_scale, at->a, true, d->m));
+    SN_TRY(check_param(b, at->a_zero, at->a, true, d->m));
+    SN_TRY(check_param(b, at->b_scale, at->b, false, d->n));
+    SN_TRY(check_param(b, at->b_zero, at->b, false, d->n));
+    SN_TRY(check_one(b, at->y_scale));
+    return check_one(b, at->y_zero);
 }
 
 /* One matrix, and how matrices of a and b are combined; *a_count: matrices of a. */
@@ -180,12 +215,7 @@ static sonde_status bind(sn_bind *b)
     if (!k)
         return sn_fail_memory(b->err, sizeof *k);
     SN_TRY(describe(b, &d, &a_count));
-    SN_TRY(check_param(b, at->a_scale, d.m, a_count));
-    SN_TRY(check_param(b, at->a_zero, d.m, a_count));
-    SN_TRY(check_param(b, at->b_scale, d.n, d.b_count));
-    SN_TRY(check_param(b, at->b_zero, d.n, d.b_count));
-    SN_TRY(check_param(b, at->y_scale, 1, 1));
-    SN_TRY(check_param(b, at->y_zero, 1, 1));
+    SN_TRY(check_params(b, &d));
     k->a_scale = carve_param(b, at->a_scale);
     k->b_scale = carve_param(b, at->b_scale);
     k->y_scale = carve_param(b, at->y_scale);

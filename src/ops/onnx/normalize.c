@@ -122,6 +122,16 @@ static bool spread_plan(sn_copy *c, sn_dtype t, const sn_type *from, const sn_di
     return true;
 }
 
+/* Does a shape of as many elements as the last `rank` dims of x lie as they do? Dims of 1 may stand
+ * before it, and one dim may stand for all. */
+static bool lies_as_dims(const sn_type *t, const sn_dim *dims, int rank)
+{
+    for (int i = 1; i <= t->rank && t->rank > 1; i++)
+        if (t->dims[t->rank - i] != (i <= rank ? dims[rank - i] : 1))
+            return false;
+    return true;
+}
+
 /* Scale or bias: `want` elements, or a shape that broadcasts to the normalised dims. */
 static sonde_status bind_operand(sn_bind *b, uint32_t i, sn_dtype compute, int64_t want, int axis,
                                  operand *o)
@@ -135,11 +145,12 @@ static sonde_status bind_operand(sn_bind *b, uint32_t i, sn_dtype compute, int64
         return sn_bind_fail(b, SONDE_UNSUPPORTED, "element type %s of input %u is not supported",
                             sn_dtype_onnx_name(t->dtype), i);
     o->converted = sn_converted_carve(&b->workspace, b->in[i], compute);
-    o->spreads = n != want;
+    o->spreads = n != want || (axis >= 0 && !lies_as_dims(t, x->dims + axis, x->rank - axis));
     if (!o->spreads)
         return SONDE_OK;
     if (axis < 0 || !spread_plan(&o->spread, compute, t, x->dims + axis, x->rank - axis))
-        return sn_bind_fail(b, SONDE_INVALID_MODEL, "input %u has %lld elements, expected %lld", i,
+        return sn_bind_fail(b, SONDE_INVALID_MODEL,
+                            "input %u has %lld elements that do not fit the %lld of a row", i,
                             (long long)n, (long long)want);
     o->whole = sn_carve(&b->workspace, want, sn_dtype_bytes(compute));
     return SONDE_OK;

@@ -7,12 +7,14 @@
 #include "compute/copy.h"
 #include "compute/packs.h"
 #include "compute/pooling.h"
+#include "ops/shared/checks.h"
 #include "ops/shared/converted.h"
 #include "ops/shared/layouts.h"
 #include "ops/shared/window.h"
 
 typedef struct pool_params {
     sn_window window; /* global forms: empty */
+    _Atomic bool *said_empty;
     sn_pooling_kind kind;
     bool global;
     int64_t include_pad, column_major, p;
@@ -23,7 +25,8 @@ static sonde_status prepare_window(sn_prep *p, sn_pooling_kind kind)
 {
     pool_params *w = p->params;
     w->kind = kind;
-    w->window.may_miss = true;
+    w->window.cuts = true;
+    SN_TRY(sn_prep_empty_flag(p, &w->said_empty));
     SN_TRY(sn_window_prepare(p, &w->window));
     if (!w->window.kernel)
         return sn_prep_fail(p, "attribute 'kernel_shape' is missing");
@@ -211,6 +214,8 @@ static sonde_status bind(sn_bind *b)
     sn_pooling_plan_make(&q->plan, &d, b->cpu_flags, b->threads);
     q->core = sn_carve_inner(&b->workspace, &q->plan.workspace);
     sn_type_count(&b->out[0].type, &n);
+    if (!p->global)
+        sn_bind_warn_empty(b, p->said_empty);
     b->bound = q;
     b->kernel = q->plan.name;
     b->flops = (uint64_t)n * (uint64_t)(d.kernel[0] * d.kernel[1] * d.kernel[2]);

@@ -85,7 +85,7 @@ static sonde_status make_shape(sn_bind *b, sn_quant_shape *s, size_t *n_scales)
     s->outer = sn_dims_product(x->dims, 0, a);
     s->channels = x->dims[a];
     s->inner = sn_dims_product(x->dims, a + 1, x->rank);
-    if (scale->rank <= 1) {
+    if (scale->rank <= 1 && (x->rank != 1 || q->block_size == 0)) {
         s->channel_blocks = n;
         if (n != s->channels)
             return sn_bind_fail(b, SONDE_INVALID_MODEL, "%lld scales for %lld channels",

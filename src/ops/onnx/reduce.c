@@ -144,17 +144,18 @@ static sonde_status infer_reduce(sn_infer *c)
     if (!v || noop || x->rank != 1 || !reduced[0] || !sn_type_count(x, &count) || count != n ||
         n == 0)
         return SONDE_OK;
-    sn_dim total = v[0];
+    sn_dim total = sn_dim_to_compute(v[0]);
     for (int64_t i = 1; i < n; i++) {
-        bool both = sn_dim_known(total) && sn_dim_known(v[i]);
+        const sn_dim next = sn_dim_to_compute(v[i]);
+        const bool both = sn_dim_known(total) && sn_dim_known(next);
         if (r->op == SN_REDUCE_SUM)
-            total = sn_dim_add(total, v[i]);
+            total = sn_dim_add(total, next);
         else if (r->op == SN_REDUCE_PROD)
-            total = sn_dim_mul(total, v[i]);
+            total = sn_dim_mul(total, next);
         else if (both && r->op == SN_REDUCE_MAX)
-            total = total > v[i] ? total : v[i];
+            total = total > next ? total : next;
         else if (both && r->op == SN_REDUCE_MIN)
-            total = total < v[i] ? total : v[i];
+            total = total < next ? total : next;
         else
             return SONDE_OK;
     }

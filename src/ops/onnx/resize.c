@@ -18,6 +18,7 @@ typedef struct resize_params {
     const float *scales; /* Upsample 7 */
     size_t n_scales;
     int32_t roi_input, scales_input, sizes_input; /* -1: this version has none */
+    _Atomic bool *said_empty;
 } resize_params;
 
 /* ------------------------------------------------------------------ prepare */
@@ -44,7 +45,7 @@ static sonde_status prepare_mode(sn_prep *p)
     r->how.round = SN_ROUND_FLOOR;
     r->roi_input = r->sizes_input = -1;
     r->scales_input = 1;
-    return SONDE_OK;
+    return sn_prep_empty_flag(p, &r->said_empty);
 }
 
 static sonde_status prepare_upsample_7(sn_prep *p)
@@ -296,6 +297,7 @@ static sonde_status bind_resize(sn_bind *b)
     resize_pieces *l = SN_NEW(b->arena, resize_pieces);
     if (!l)
         return sn_fail_memory(b->err, sizeof *l);
+    sn_bind_warn_empty(b, r->said_empty);
     b->bound = l;
     b->kernel = names[r->how.mode];
     if (!sn_layout_same(b->in[0]->form.layout, b->out[0].form.layout))

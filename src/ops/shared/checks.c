@@ -75,3 +75,39 @@ sonde_status sn_infer_bounded(sn_infer *c, uint32_t o, sn_dtype dtype, const sn_
         return sn_infer_fail(c, "output %u would be too large", o);
     return sn_infer_tensor(c, o, dtype, dims, rank);
 }
+
+/* ------------------------------------------------------------------ results that are empty */
+sonde_status sn_prep_empty_flag(sn_prep *p, _Atomic bool **said)
+{
+    *said = SN_NEW(p->arena, _Atomic bool);
+    if (!*said)
+        return sn_fail_memory(p->err, sizeof **said);
+    atomic_init(*said, false);
+    return SONDE_OK;
+}
+
+static void say(sonde_error *text, const sn_node *n, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    (void)sn_node_fail_va(text, SONDE_INVALID_MODEL, n, fmt, args);
+    va_end(args);
+}
+
+void sn_bind_warn_empty(const sn_bind *b, _Atomic bool *said)
+{
+    const sn_type *x = &b->in[0]->type, *y = &b->out[0].type;
+    int64_t in, out;
+    if (!b->ctx || !sn_type_count(x, &in) || !sn_type_count(y, &out) || in == 0 || out != 0 ||
+        atomic_exchange(said, true))
+        return;
+    sonde_error text = {.status = SONDE_OK};
+    for (int i = 0; i < x->rank && i < y->rank; i++)
+        if (y->dims[i] == 0) {
+            say(&text, b->node,
+                "the result is empty: dim %d of the input, which is %lld, is too small for it", i,
+                (long long)x->dims[i]);
+            break;
+        }
+    sn_log_write(&b->ctx->log, SN_LOG_WARN, "%s", text.message);
+}

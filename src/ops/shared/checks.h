@@ -4,6 +4,8 @@
 #ifndef SN_OPS_SHARED_CHECKS_H
 #define SN_OPS_SHARED_CHECKS_H
 
+#include <stdatomic.h>
+
 #include "ops/framework/op.h"
 
 /* The floats that most operators of floats take. */
@@ -26,5 +28,10 @@ sonde_status sn_check_integer(sn_infer *c, uint32_t i, sn_dim *v);
 /* sn_infer_tensor, refusing shapes whose bytes overflow. */
 sonde_status sn_infer_bounded(sn_infer *c, uint32_t o, sn_dtype dtype, const sn_dim *dims,
                               int rank);
+
+/* An operator that makes an empty result of an input that is not empty says so once in the log:
+ * what follows sees nothing of the input. The flag is made when the node is prepared. */
+sonde_status sn_prep_empty_flag(sn_prep *p, _Atomic bool **said);
+void sn_bind_warn_empty(const sn_bind *b, _Atomic bool *said);
 
 #endif

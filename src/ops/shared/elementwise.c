@@ -73,6 +73,8 @@ static sn_dim said(sn_dim y, sn_dim a, sn_dim b, sn_dtype dtype)
 {
     if (!sn_dim_known(y) && y != a && y != b)
         return SN_DIM_UNKNOWN;
+    if (dtype == SONDE_DTYPE_U64 && sn_dim_known(y) && y < 0) /* a number of more than 63 bits */
+        return SN_DIM_UNKNOWN;
     return sn_int_in_type(y, dtype);
 }
 
@@ -86,8 +88,10 @@ sonde_status sn_infer_ints_1(sn_infer *c, sn_ints_fn f, int op)
     if (!a || n != count)
         return SONDE_OK;
     sn_dim y[SN_MAX_KNOWN_INTS];
-    for (int64_t i = 0; i < n; i++)
-        y[i] = said(f(op, a[i], 0), a[i], a[i], c->out[0].type.dtype);
+    for (int64_t i = 0; i < n; i++) {
+        const sn_dim x = sn_dim_to_compute(a[i]);
+        y[i] = said(f(op, x, 0), x, x, c->out[0].type.dtype);
+    }
     return sn_infer_set_ints(c, 0, y, n);
 }
 
@@ -105,7 +109,8 @@ sonde_status sn_infer_ints_2(sn_infer *c, sn_ints_fn f, int op)
         return SONDE_OK;
     sn_dim y[SN_MAX_KNOWN_INTS];
     for (int64_t i = 0; i < count; i++) {
-        const sn_dim x0 = a[sn_bcast_index(ty, ta, i)], x1 = b[sn_bcast_index(ty, tb, i)];
+        const sn_dim x0 = sn_dim_to_compute(a[sn_bcast_index(ty, ta, i)]);
+        const sn_dim x1 = sn_dim_to_compute(b[sn_bcast_index(ty, tb, i)]);
         y[i] = said(f(op, x0, x1), x0, x1, ty->dtype);
     }
     return sn_infer_set_ints(c, 0, y, count);

@@ -30,6 +30,9 @@ unsigned sn_product_pack_id(const sn_pack_request *r, uint32_t i);
 sonde_status sn_product_pack(sn_pack_request *r, bool trans_b);
 /* The rest of bind: d.packed and the element type come from the facts. */
 sonde_status sn_product_bind(sn_bind *b, sn_gemm_desc *d);
+/* After bind: A, B or both, of rank 3 or more and not packed, lie with their first dim behind their
+ * batch dims for the driver, and are turned into the workspace in every run. */
+sonde_status sn_product_turn(sn_bind *b, const bool turned[2]);
 /* The same for f32 when the product, of these dims, and Z broadcast to the output: the product goes
  * through the workspace. */
 sonde_status sn_product_bind_spread(sn_bind *b, sn_gemm_desc *d, const int64_t *dims, int rank);

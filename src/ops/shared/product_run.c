@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Binding and running matrix products of every element type. f32 goes to the driver, 16-bit floats
  * through f32, f64 and integers through plain loops (compute/gemm_plain.h). */
+#include "compute/copy.h"
 #include "compute/eltwise.h"
 #include "compute/gemm_plain.h"
 #include "ops/shared/converted.h"
@@ -12,6 +13,8 @@ typedef struct product_bound {
     sn_gemm_plan plan;
     sn_piece in[4], y; /* f32 copies of 16-bit floats */
     sn_piece core;
+    sn_copy *turn[2]; /* of A and B; NULL: it is read as it lies */
+    sn_piece turned[2];
 } product_bound;
 
 static const void *data_or_null(const sn_step *s, const sn_frame *f, uint32_t i)
@@ -48,6 +51,33 @@ static sonde_status run_plain(const sn_step *s, sn_frame *f)
                       data_or_null(s, f, SN_PRODUCT_A), data_or_null(s, f, SN_PRODUCT_B),
                       data_or_null(s, f, SN_PRODUCT_C), data_or_null(s, f, SN_PRODUCT_Z),
                       sn_out(s, f, 0)->data, f->pool);
+    return SONDE_OK;
+}
+
+/* 16-bit floats are turned as the f32 they have become. */
+static sonde_status run_turned(const sn_step *s, sn_frame *f)
+{
+    const product_bound *b = s->bound;
+    const sn_dtype dtype = sn_out(s, f, 0)->dtype;
+    const bool plain = dtype != SONDE_DTYPE_F32 && !sn_is_half(dtype);
+    const void *in[4];
+    for (uint32_t i = 0; i < 4; i++) {
+        in[i] = plain ? data_or_null(s, f, i) : sn_converted_in(s, f, i, SONDE_DTYPE_F32, b->in[i]);
+        if (i < 2 && b->turn[i]) {
+            void *turned = sn_piece_ptr(f, b->turned[i]);
+            sn_copy_run(b->turn[i], turned, in[i], f->pool);
+            in[i] = turned;
+        }
+    }
+    if (plain) {
+        sn_gemm_plain_run(&b->plan.d, b->plan.batches, dtype, in[SN_PRODUCT_A], in[SN_PRODUCT_B],
+                          in[SN_PRODUCT_C], in[SN_PRODUCT_Z], sn_out(s, f, 0)->data, f->pool);
+        return SONDE_OK;
+    }
+    sn_gemm_run(&b->plan, in[SN_PRODUCT_A], in[SN_PRODUCT_B], in[SN_PRODUCT_C], in[SN_PRODUCT_Z],
+                sn_converted_out(s, f, 0, SONDE_DTYPE_F32, b->y), sn_piece_ptr(f, b->core),
+                f->pool);
+    sn_converted_done(s, f, 0, SONDE_DTYPE_F32, b->y);
     return SONDE_OK;
 }
 
@@ -133,6 +163,34 @@ sonde_status sn_product_bind(sn_bind *b, sn_gemm_desc *d)
     }
     p->y = sn_converted_carve(&b->workspace, &b->out[0], SONDE_DTYPE_F32);
     p->core = sn_carve_inner(&b->workspace, &p->plan.workspace);
+    return SONDE_OK;
+}
+
+sonde_status sn_product_turn(sn_bind *b, const bool turned[2])
+{
+    product_bound *p = (product_bound *)(uintptr_t)b->bound;
+    for (int i = 0; i < 2; i++) {
+        const sn_type *t = &b->in[i]->type;
+        const int rank = t->rank;
+        int64_t dims[SN_MAX_RANK], n;
+        ptrdiff_t from[SN_MAX_RANK], to[SN_MAX_RANK], src[SN_MAX_RANK];
+        if (!turned[i] || rank < 3)
+            continue;
+        const size_t bytes = sn_is_half(t->dtype) ? sizeof(float) : sn_dtype_bytes(t->dtype);
+        p->turn[i] = SN_NEW(b->arena, sn_copy);
+        if (!p->turn[i] || !sn_type_count(t, &n))
+            return sn_fail_memory(b->err, sizeof *p->turn[i]);
+        sn_dense_strides(t->dims, rank, src);
+        for (int d = 0; d < rank; d++) {
+            const int at = d == rank - 1 ? d : (d + 1) % (rank - 1);
+            dims[d] = t->dims[at];
+            from[d] = src[at];
+        }
+        sn_dense_strides(dims, rank, to);
+        sn_copy_plan(p->turn[i], bytes, rank, dims, to, from);
+        p->turned[i] = sn_carve(&b->workspace, n, bytes);
+        b->run = run_turned;
+    }
     return SONDE_OK;
 }
 

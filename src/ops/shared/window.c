@@ -82,12 +82,17 @@ bool sn_window_axis(const sn_window *w, int axis, int64_t in, int64_t kernel, sn
             end = w->pads[(size_t)axis + w->n];
         }
         const int64_t room = in + begin + end - reach;
-        if (room < 0 && !w->may_miss)
+        if (room < 0 && !w->may_miss && !w->cuts)
             return false;
-        n = room < 0 ? 0 : room / stride + 1;
+        /* Cut off to 0, as ONNX Runtime does: a pool of 2 by steps of 2 has a result of one row. */
+        n = room / stride + 1;
+        if (room < 0 && (!w->cuts || in == 0))
+            n = 0;
+        else if (n < 0)
+            return false;
         /* Rounded up, one more may be cut off: less than a stride is missing, and it starts inside
          * the input or the padding before it. */
-        n += w->ceil && (room < 0 ? -room < stride : room % stride > 0) && n * stride < in + begin;
+        n += w->ceil && room > 0 && room % stride > 0 && n * stride < in + begin;
     }
     *out = (sn_axis_window){in, n, kernel, stride, dilation, begin, end};
     return true;

@@ -23,6 +23,7 @@ typedef struct sn_window {
     sn_auto_pad auto_pad;
     bool ceil;
     bool may_miss; /* a window larger than the padded input: there is no output, not an error */
+    bool cuts; /* … by less than a stride: there is one, of what the window has of the input */
 } sn_window;
 
 sonde_status sn_window_prepare(sn_prep *p, sn_window *w);
