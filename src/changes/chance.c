@@ -10,40 +10,7 @@
 
 #include "changes/changes.h"
 
-#define SQRT2   1.4142135623730951
 #define OVERLAP 0.16
-#define SQRT2PI 2.5066282746310002
-
-static double density(double z)
-{
-    return exp(-z * z / 2) / SQRT2PI;
-}
-
-double sn_chance_tail(double z)
-{
-    return erfc(z / SQRT2) / 2;
-}
-
-/* Newton's method from a start that is good to three digits (Abramowitz and Stegun 26.2.23). */
-double sn_chance_quantile(double p)
-{
-    if (!(p > 0 && p < 1))
-        return p > 0 ? INFINITY : -INFINITY;
-    const double tail = p < 0.5 ? p : 1 - p, r = sqrt(-2 * log(tail));
-    double z = r - (2.515517 + r * (0.802853 + r * 0.010328)) /
-                       (1 + r * (1.432788 + r * (0.189269 + r * 0.001308)));
-    for (int i = 0; i < 2; i++)
-        z += (sn_chance_tail(z) - tail) / density(z);
-    return p < 0.5 ? -z : z;
-}
-
-/* Wallace's approximation ("Bounds on normal approximations to Student's and the chi-square
- * distributions", 1959), good to a percent of z with 5 degrees of freedom and far tails. */
-double sn_chance_of_t(double t, double freedom)
-{
-    const double z = sqrt(freedom * log1p(t * t / freedom));
-    return (8 * freedom + 1) / (8 * freedom + 3) * z;
-}
 
 /* By how much a random walk that is looked at in steps of y passes a limit less often than one that
  * is looked at all the time (Siegmund and Yakir, "The Statistics of Gene Mapping", 2007). */
@@ -53,7 +20,7 @@ static double in_steps(double y)
     if (y < 1e-6)
         return 1;
     return 1 / half * (0.5 - sn_chance_tail(half)) /
-           (half * (1 - sn_chance_tail(half)) + density(half));
+           (half * (1 - sn_chance_tail(half)) + sn_chance_density(half));
 }
 
 /* That |z| is reached at any place at least `shortest` away from the ends of `length` values. */
@@ -72,7 +39,7 @@ static double in_one(size_t length, size_t shortest, double z)
         const double weight = i == 0 || i == PARTS ? 1 : i % 2 ? 4 : 2;
         sum += weight * in_steps(z / sqrt(n * x * (1 - x)));
     }
-    return 2 * sn_chance_tail(z) + z * density(z) * 2 * sum * end / (3 * PARTS);
+    return 2 * sn_chance_tail(z) + z * sn_chance_density(z) * 2 * sum * end / (3 * PARTS);
 }
 
 double sn_chance_anywhere(const sn_search_layers *layers, double z)

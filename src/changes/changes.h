@@ -7,13 +7,10 @@
 #define SN_CHANGES_CHANGES_H
 
 #include "base/alloc.h"
+#include "base/chance.h"
 #include "sonde/experimental/changes.h"
 
 /* ------------------------------------------------------------------ chance.c */
-double sn_chance_tail(double z);     /* of a normal variable above z */
-double sn_chance_quantile(double p); /* the z below which a normal variable is with chance p */
-double sn_chance_of_t(double t, double freedom); /* the z that is as likely as this t */
-
 /* All stretches that are searched, by length. */
 typedef struct sn_search_layer {
     size_t length, count;

@@ -10,7 +10,8 @@
 typedef struct sn_case {
     const sn_profile *p;
     sn_findings *out;
-    sn_prof_summary ops, kernels, nodes; /* SN_BY_OP, SN_BY_KERNEL, SN_BY_NODE */
+    sn_prof_summary ops, kernels, nodes; /* SN_BY_OP, SN_BY_KERNEL, SN_BY_NODE; times and shares of
+                                            rows are the usual ones */
     bool failed;                         /* out of memory */
 } sn_case;
 
@@ -27,8 +28,9 @@ const char *sn_say(sn_case *c, const char *made);
 const char *sn_say_time(sn_case *c, double ns);
 const char *sn_say_bytes(sn_case *c, double bytes);
 
-/* All texts are literals or of the arena. */
-void sn_found(sn_case *c, sonde_severity severity, const char *topic, const char *said,
+/* All texts are literals or of the arena. `gain`: the share of a run that the remedy is about,
+ * which it may gain at most; 0: not known. */
+void sn_found(sn_case *c, sonde_severity severity, double gain, const char *topic, const char *said,
               const char *evidence, const char *remedy);
 
 /* The first few names with their shares: "Conv 97.6 %, Gemm 1.1 %". Names stay where they are. */

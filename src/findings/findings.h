@@ -8,6 +8,8 @@
 
 typedef struct sn_findings {
     SN_VEC(sonde_finding) list; /* as the checks come: what takes the time first */
+    /* Of each: the share of a run that following the remedy may gain at most; 0: not known. */
+    SN_VEC(double) gains;
     sn_allocator *alloc;
     sn_arena arena; /* holds the texts */
 } sn_findings;

@@ -28,14 +28,14 @@ static void huge_pages(sn_case *c, const sn_machine_state *s)
         return;
     const char *evidence = SN_SAY(c, "transparent_hugepage/enabled is %s", s->huge_pages);
     if (strstr(s->huge_pages, "[never]"))
-        sn_found(c, SONDE_NOTE, "pages",
+        sn_found(c, SONDE_NOTE, 0, "pages",
                  "huge pages are off, so weights and activations lie in pages of 4 KiB and more "
                  "reads have to look up where these are",
                  evidence,
                  "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled; only programs that "
                  "ask for huge pages get them then. What that gains is in docs/many-cores.md");
     else
-        sn_found(c, SONDE_GOOD, "pages", "huge pages are available", evidence, "");
+        sn_found(c, SONDE_GOOD, 0, "pages", "huge pages are available", evidence, "");
 }
 
 static void sockets(sn_case *c, const sn_machine_state *s)
@@ -53,7 +53,7 @@ static void sockets(sn_case *c, const sn_machine_state *s)
     }
     if (t->n_nodes > 16)
         nodes = SN_SAY(c, "%s; and more", nodes);
-    sn_found(c, SONDE_GOOD, "sockets",
+    sn_found(c, SONDE_GOOD, 0, "sockets",
              SN_SAY(c, "%d socket%s, %d core%s with %d hardware thread%s each, %d memory node%s",
                     t->packages, plural(t->packages), t->cores, plural(t->cores),
                     t->threads_per_core, plural(t->threads_per_core), t->n_nodes,
@@ -83,13 +83,13 @@ static void bound(sn_case *c, const sn_machine_state *s)
                                ? "the system chooses where memory lies"
                                : SN_SAY(c, "memory is asked from node%s %s",
                                         plural(sn_id_set_count(memory)), say_set(c, memory));
-    sn_found(c, SONDE_GOOD, "binding",
+    sn_found(c, SONDE_GOOD, 0, "binding",
              SN_SAY(c, "%d thread%s bound to CPUs %s of node%s %s", s->threads,
                     s->threads == 1 ? " is" : "s are", cpus,
                     plural(sn_id_set_count(&s->seats->nodes)), nodes),
              evidence, "");
     if (s->allowed && !sn_id_set_within(&s->seats->all, s->allowed))
-        sn_found(c, SONDE_NOTE, "binding",
+        sn_found(c, SONDE_NOTE, 0, "binding",
                  "some of these CPUs are not here, so threads cannot be bound to them",
                  SN_SAY(c, "this process may use CPUs %s", say_set(c, s->allowed)),
                  "SONDE_SYSTEM_ROOT shows another machine: remove it, or read this as what would "
@@ -103,12 +103,12 @@ static void spanning(sn_case *c, const sn_machine_state *s)
     if (sn_id_set_count(&nodes) < 2 || s->threads < 2)
         return;
     if (s->seats)
-        sn_found(c, SONDE_NOTE, "placement",
+        sn_found(c, SONDE_NOTE, 0, "placement",
                  SN_SAY(c, "threads are bound to the cores of nodes %s", say_set(c, &nodes)),
                  "they read weights from each other's memory, and meet after every operator",
                  "compare with one node, or with one instance for each (--numa auto --instances)");
     else
-        sn_found(c, SONDE_SLOW, "placement",
+        sn_found(c, SONDE_SLOW, 0, "placement",
                  SN_SAY(c, "%d threads may run on nodes %s, wherever their memory lies", s->threads,
                         say_set(c, &nodes)),
                  SN_SAY(c, "%d usable cores on %d nodes; threads are not bound",
@@ -124,7 +124,7 @@ static void hardware_threads(sn_case *c, const sn_machine_state *s)
     const int cpus = s->seats ? s->seats->n_cpus : t->usable_cpus;
     if (s->threads <= cores || s->threads > cpus)
         return;
-    sn_found(c, SONDE_NOTE, "siblings",
+    sn_found(c, SONDE_NOTE, 0, "siblings",
              SN_SAY(c, "%d threads run on %d cores, so some share the arithmetic of one core",
                     s->threads, cores),
              SN_SAY(c, "%d hardware threads on %d cores", cpus, cores),
@@ -139,7 +139,7 @@ static void no_memory(sn_case *c, const sn_machine_state *s)
         const int from = sn_topology_memory_of(t, k);
         if (!sn_id_set_has(&s->seats->nodes, n->id) || n->has_memory || from < 0)
             continue;
-        sn_found(c, SONDE_SLOW, "placement",
+        sn_found(c, SONDE_SLOW, 0, "placement",
                  SN_SAY(c, "node %d has no memory that this process may use", n->id),
                  SN_SAY(c, "its threads use that of node %d, at distance %d", t->nodes[from].id,
                         sn_topology_distance(t, k, from)),
@@ -152,12 +152,12 @@ static void no_memory(sn_case *c, const sn_machine_state *s)
 static void refusals(sn_case *c, const sn_machine_state *s)
 {
     if (s->threads_refused)
-        sn_found(c, SONDE_SLOW, "placement", "the system refuses to bind threads to CPUs",
+        sn_found(c, SONDE_SLOW, 0, "placement", "the system refuses to bind threads to CPUs",
                  SN_SAY(c, "sched_setaffinity: %s", strerror(s->threads_refused)),
                  "allow the call in the container's seccomp profile, or limit the container to the "
                  "CPUs of one node (cpuset)");
     if (s->memory_refused)
-        sn_found(c, SONDE_NOTE, "placement", "the system refuses to bind memory to nodes",
+        sn_found(c, SONDE_NOTE, 0, "placement", "the system refuses to bind memory to nodes",
                  SN_SAY(c, "mbind: %s; memory lies where the threads run that write it first",
                         strerror(s->memory_refused)),
                  "start the container with the capability SYS_NICE");
@@ -200,12 +200,12 @@ static void memory_elsewhere(sn_case *c, const sn_machine_state *s)
     if (all < (double)MUCH_BYTES)
         return;
     if (away <= 0.1 * all || worst < 0) {
-        sn_found(c, SONDE_GOOD, "placement",
+        sn_found(c, SONDE_GOOD, 0, "placement",
                  SN_SAY(c, "memory lies on the nodes of the threads, %s", say_set(c, &nodes)),
                  SN_SAY(c, "%s of %s", sn_say_bytes(c, all - away), sn_say_bytes(c, all)), "");
         return;
     }
-    sn_found(c, SONDE_SLOW, "placement",
+    sn_found(c, SONDE_SLOW, 0, "placement",
              SN_SAY(c, "%.0f %% of this process's memory lies on other nodes than its threads, %s",
                     away / all * 100, say_set(c, &nodes)),
              SN_SAY(c, "%s on node %d, at distance %d (10 is near)", sn_say_bytes(c, most),

@@ -82,7 +82,7 @@ void sn_check_lost_memory(sn_case *c)
     sn_free(p->alloc, all, bytes);
     if (a.arena < LEAST_BYTES || !(a.peak > 0) || a.arena <= 1.3 * a.peak)
         return;
-    sn_found(c, SONDE_NOTE, "memory",
+    sn_found(c, SONDE_NOTE, 0, "memory",
              SN_SAY(c, "the arena of activations is %.0f %% larger than what lies in it at once",
                     (a.arena / a.peak - 1) * 100),
              SN_SAY(c, "%s, of which at most %s are in use (step %" PRIu64 ")",

@@ -15,9 +15,9 @@ void sn_check_what_dominates(sn_case *c)
             sn_few_add(&w, r->name, r->share);
     }
     const sn_prof_stats *wall = &c->ops.wall_ns;
-    sn_found(c, SONDE_GOOD, "operators",
-             SN_SAY(c, "a run of %.0f steps takes %s (median %s, p99 %s)", c->ops.ops,
-                    sn_say_time(c, wall->mean), sn_say_time(c, wall->p50),
+    sn_found(c, SONDE_GOOD, 0, "operators",
+             SN_SAY(c, "a run of %.0f steps takes %s (mean %s, p99 %s)", c->ops.ops,
+                    sn_say_time(c, wall->p50), sn_say_time(c, wall->mean),
                     sn_say_time(c, wall->p99)),
              sn_say_few(c, &w), "");
 }
@@ -31,7 +31,7 @@ void sn_check_plain_kernels(sn_case *c)
             sn_few_add(&w, r->kernel, r->share);
     }
     if (w.share >= 0.01)
-        sn_found(c, SONDE_SLOW, "kernels",
+        sn_found(c, SONDE_SLOW, w.share, "kernels",
                  SN_SAY(c, "%.1f %% of the time is spent in plain C kernels", w.share * 100),
                  sn_say_few(c, &w),
                  "use all instruction sets (no --cpu), f32 instead of f64, or a shape that has a "
@@ -46,7 +46,7 @@ void sn_check_moving_data(sn_case *c)
         if (strcmp(c->ops.rows.data[i].op_type, "Transpose") == 0)
             sn_few_add(&w, "Transpose", c->ops.rows.data[i].share);
     if (w.share >= 0.05)
-        sn_found(c, SONDE_SLOW, "layout",
+        sn_found(c, SONDE_SLOW, w.share, "layout",
                  SN_SAY(c, "%.1f %% of the time is spent in transposes", w.share * 100),
                  sn_say_few(c, &w),
                  "export the model in the layout of the operators (NCHW), and remove pairs of "
@@ -58,13 +58,13 @@ void sn_check_tiny_steps(sn_case *c)
     double calls = 0, share = 0;
     for (size_t i = 0; i < c->nodes.rows.n; i++) {
         const sn_prof_row *r = &c->nodes.rows.data[i];
-        if (r->bracket || !(r->calls > 0) || r->per_call_mean_ns >= 1000)
+        if (r->bracket || !(r->calls > 0) || r->per_call_p50_ns >= 1000)
             continue;
         calls += r->calls;
         share += r->share;
     }
     if (calls >= 20 && calls > 0.5 * c->ops.ops)
-        sn_found(c, SONDE_NOTE, "small steps",
+        sn_found(c, SONDE_NOTE, share, "small steps",
                  SN_SAY(c, "%.0f of %.0f steps take less than a microsecond", calls, c->ops.ops),
                  SN_SAY(c, "together %.1f %% of the run", share * 100),
                  "the overhead of starting steps dominates: simplify the graph when exporting, or "
@@ -83,7 +83,7 @@ void sn_check_below_roofline(sn_case *c)
             sn_few_add(&w, sn_row_node(r), r->share);
     }
     if (w.share >= 0.05)
-        sn_found(c, SONDE_NOTE, "roofline",
+        sn_found(c, SONDE_NOTE, w.share, "roofline",
                  SN_SAY(c,
                         "%.1f %% of the time is spent in operators below 20 %% of the machine's "
                         "peak",
@@ -91,7 +91,7 @@ void sn_check_below_roofline(sn_case *c)
                  sn_say_few(c, &w),
                  "'sonde op MODEL --node NAME' measures one of them in every variant");
     if (!known && !sn_is_foreign(c->p))
-        sn_found(c, SONDE_NOTE, "roofline", "the percentage of the machine's peak is unknown",
+        sn_found(c, SONDE_NOTE, 0, "roofline", "the percentage of the machine's peak is unknown",
                  "there are no measured peaks for this number of threads",
                  "sonde doctor --calibrate");
 }
@@ -117,7 +117,7 @@ void sn_check_bound_by_memory(sn_case *c)
             sn_few_add(&w, r->name, r->share);
     }
     if (w.share >= 0.1)
-        sn_found(c, SONDE_NOTE, "bandwidth",
+        sn_found(c, SONDE_NOTE, 0, "bandwidth",
                  SN_SAY(c, "%.1f %% of the time is limited by memory bandwidth, not by arithmetic",
                         w.share * 100),
                  sn_say_few(c, &w),
@@ -152,7 +152,7 @@ void sn_check_half_floats(sn_case *c)
         if (widens_halves(c, &c->ops.rows.data[i]))
             sn_few_add(&w, c->ops.rows.data[i].name, c->ops.rows.data[i].share);
     if (w.share >= 0.05)
-        sn_found(c, SONDE_SLOW, "types",
+        sn_found(c, SONDE_SLOW, w.share, "types",
                  SN_SAY(c,
                         "%.1f %% of the time is spent on 16-bit floats, which are computed in f32",
                         w.share * 100),
@@ -172,7 +172,7 @@ void sn_check_not_fused(sn_case *c)
             if (strcmp(c->ops.rows.data[i].op_type, light[k]) == 0)
                 sn_few_add(&w, c->ops.rows.data[i].name, c->ops.rows.data[i].share);
     if (w.share >= 0.05)
-        sn_found(c, SONDE_NOTE, "fusion",
+        sn_found(c, SONDE_NOTE, w.share, "fusion",
                  SN_SAY(c,
                         "%.1f %% of the time is spent in elementwise operators that were not fused",
                         w.share * 100),
@@ -195,7 +195,7 @@ void sn_check_shapes_from_data(sn_case *c)
             sn_few_add(&w, sn_row_node(r), r->share);
     }
     if (w.n > 0)
-        sn_found(c, w.share >= 0.05 ? SONDE_SLOW : SONDE_NOTE, "shapes",
+        sn_found(c, w.share >= 0.05 ? SONDE_SLOW : SONDE_NOTE, w.share, "shapes",
                  SN_SAY(c, "%d steps have data-dependent shapes (%.1f %% of the time)", w.n,
                         w.share * 100),
                  sn_say_few(c, &w), "set sizes with -s, or export the model with fixed sizes");

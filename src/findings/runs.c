@@ -12,7 +12,7 @@ void sn_check_what_varies(sn_case *c)
     const sn_prof_stats *wall = &c->ops.wall_ns;
     if (!c->p->workers.n && wall->p99 > 1.5 * wall->p50) /* workers differ: stragglers are told */
         sn_found(
-            c, SONDE_NOTE, "spread",
+            c, SONDE_NOTE, 1 - wall->p50 / wall->mean, "spread",
             SN_SAY(c, "the slowest 1 %% of runs take at least %.1f times the median",
                    wall->p99 / wall->p50),
             SN_SAY(c, "median %s, p99 %s", sn_say_time(c, wall->p50), sn_say_time(c, wall->p99)),
@@ -26,14 +26,14 @@ void sn_check_between_steps(sn_case *c)
     for (size_t i = 0; i < c->ops.rows.n; i++) {
         const sn_prof_row *r = &c->ops.rows.data[i];
         if (strcmp(r->name, "[Other]") == 0 && r->share >= 0.05)
-            sn_found(c, SONDE_NOTE, "overhead",
+            sn_found(c, SONDE_NOTE, r->share, "overhead",
                      SN_SAY(c, "%.1f %% of the time is spent between operators", r->share * 100),
                      SN_SAY(c, "[Other] is %s per run for %.0f steps", sn_say_time(c, r->mean_ns),
                             c->ops.ops),
                      "use larger batches, or fewer and larger operators; on a busy machine this is "
                      "waiting time");
         if (strcmp(r->name, "[Mem alloc/free]") == 0 && r->share >= 0.05)
-            sn_found(c, SONDE_NOTE, "allocation",
+            sn_found(c, SONDE_NOTE, r->share, "allocation",
                      SN_SAY(c, "%.1f %% of the time is spent allocating memory", r->share * 100),
                      SN_SAY(c, "%s a run", sn_say_time(c, r->mean_ns)),
                      "pass output tensors to the run, and avoid data-dependent shapes");
@@ -92,7 +92,7 @@ static bool get_runs(sn_case *c, sn_prof_runs *runs)
 /* Medians of the first and of the last third; false: out of memory. */
 static bool compare_thirds(sn_case *c, const sn_prof_runs *runs, sn_change *change)
 {
-    const size_t n = runs->all.n, third = n / 3, bytes = 2 * third * sizeof(double);
+    const size_t n = runs->all.n, third = n / 3, bytes = 4 * third * sizeof(double);
     double *samples = sn_alloc(c->p->alloc, bytes);
     c->failed |= !samples;
     if (!samples)
@@ -101,7 +101,8 @@ static bool compare_thirds(sn_case *c, const sn_prof_runs *runs, sn_change *chan
         samples[k] = runs->all.data[k].wall_ns;
         samples[third + k] = runs->all.data[n - third + k].wall_ns;
     }
-    sn_compare_samples(samples, third, samples + third, third, change);
+    sn_compare_samples(samples, third, samples + third, third, SN_COMPARE_ERROR,
+                       samples + 2 * third, change);
     sn_free(c->p->alloc, samples, bytes);
     return true;
 }
@@ -118,7 +119,7 @@ void sn_check_drift(sn_case *c)
     if (compare_thirds(c, &runs, &change) && change.verdict == SN_VERDICT_SLOWER &&
         change.ratio > 1.1 &&
         same_steps(c, window_of(c, &runs, 0, third), window_of(c, &runs, n - third, n)))
-        sn_found(c, SONDE_NOTE, "drift",
+        sn_found(c, SONDE_NOTE, 1 - 1 / change.ratio, "drift",
                  SN_SAY(c, "the last third of the runs takes %.0f %% longer than the first third",
                         (change.ratio - 1) * 100),
                  SN_SAY(c, "medians of %zu runs each: %s, then %s", third,
@@ -156,7 +157,7 @@ void sn_check_first_run(sn_case *c)
         return;
     const window own = {first->start_ns, first->start_ns + first->dur_ns};
     if (same_steps(c, own, window_of(c, &runs, runs.all.n - 1, runs.all.n)))
-        sn_found(c, SONDE_NOTE, "first run",
+        sn_found(c, SONDE_NOTE, 0, "first run",
                  SN_SAY(c, "the first run takes %.1f times the median", ns / median),
                  SN_SAY(c, "%s, later runs %s%s", sn_say_time(c, ns), sn_say_time(c, median),
                         first->warmup ? "" : "; it is among the measured runs"),
@@ -167,7 +168,7 @@ void sn_check_first_run(sn_case *c)
 void sn_check_lost_records(sn_case *c)
 {
     if (c->p->dropped)
-        sn_found(c, SONDE_NOTE, "dropped",
+        sn_found(c, SONDE_NOTE, 0, "dropped",
                  SN_SAY(c, "%" PRIu64 " records were dropped because the recorder was full",
                         c->p->dropped),
                  "their time is missing from the rows or counted in [Other]",

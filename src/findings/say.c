@@ -30,11 +30,12 @@ const char *sn_say_bytes(sn_case *c, double bytes)
     return SN_SAY(c, unit ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
 }
 
-void sn_found(sn_case *c, sonde_severity severity, const char *topic, const char *said,
+void sn_found(sn_case *c, sonde_severity severity, double gain, const char *topic, const char *said,
               const char *evidence, const char *remedy)
 {
     const sonde_finding f = {severity, topic, said, evidence, remedy};
-    c->failed |= !sn_vec_push(&c->out->list, c->out->alloc, f);
+    c->failed |= !sn_vec_push(&c->out->list, c->out->alloc, f) ||
+                 !sn_vec_push(&c->out->gains, c->out->alloc, gain > 0 ? gain : 0.0);
 }
 
 void sn_few_add(sn_few *w, const char *name, double share)

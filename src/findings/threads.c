@@ -77,7 +77,7 @@ static void judge(sn_case *c, const use *u)
         return;
     sn_few w = {.n = 0};
     name_worst(c, u, all, &w);
-    sn_found(c, SONDE_NOTE, "threads",
+    sn_found(c, SONDE_NOTE, idle, "threads",
              SN_SAY(c, "%zu threads are idle for %.1f %% of the time of the operators", u->threads,
                     idle * 100),
              SN_SAY(c, "of all threads' time: %s", sn_say_few(c, &w)),

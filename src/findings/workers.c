@@ -13,7 +13,7 @@ static void say_straggler(sn_case *c, const sn_fleet_straggler *s)
         evidence = SN_SAY(c, "%s; mostly %s: %s per run, %s as a rule", evidence, s->op,
                           sn_say_time(c, s->op_ns), sn_say_time(c, s->op_usual_ns));
     sn_found(
-        c, SONDE_SLOW, "workers",
+        c, SONDE_SLOW, 1 - s->usual_ns / s->p50_ns, "workers",
         SN_SAY(c, "%s%s%s is %.2f times as slow as the other workers: its median is %s", s->host,
                named ? " / " : "", s->worker, s->p50_ns / s->usual_ns, own),
         evidence,

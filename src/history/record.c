@@ -211,14 +211,6 @@ const char *sonde_history_record_unlike(const sonde_history_record *a,
     return text;
 }
 
-static double *copy_samples(const sonde_history_record *r)
-{
-    double *copy = sn_alloc(&r->context->alloc, r->samples.n * sizeof *copy);
-    if (copy && r->samples.n)
-        memcpy(copy, r->samples.data, r->samples.n * sizeof *copy);
-    return copy;
-}
-
 sonde_status sonde_history_record_compare(const sonde_history_record *before,
                                           const sonde_history_record *after, sonde_change *change,
                                           sonde_error *err)
@@ -226,14 +218,14 @@ sonde_status sonde_history_record_compare(const sonde_history_record *before,
     SN_REQUIRE(before, err);
     SN_REQUIRE(after, err);
     SN_REQUIRE(change, err);
-    double *old = copy_samples(before), *now = copy_samples(after);
+    const size_t bytes = (before->samples.n + after->samples.n) * sizeof(double);
+    double *room = sn_alloc(&before->context->alloc, bytes);
     sn_change c;
-    if (old && now)
-        sn_compare_samples(old, before->samples.n, now, after->samples.n, &c);
-    sn_free(&before->context->alloc, old, before->samples.n * sizeof *old);
-    sn_free(&after->context->alloc, now, after->samples.n * sizeof *now);
-    if (!old || !now)
-        return sn_fail_memory(err, 0);
+    if (!room)
+        return sn_fail_memory(err, bytes);
+    sn_compare_samples(before->samples.data, before->samples.n, after->samples.data,
+                       after->samples.n, SN_COMPARE_ERROR, room, &c);
+    sn_free(&before->context->alloc, room, bytes);
     const sonde_change own = {.struct_size = sizeof own,
                               .name = "total",
                               .op_type = "",

@@ -6,11 +6,14 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 
 #ifdef SONDE_HAVE_SQLITE
 #include <sqlite3.h>
@@ -33,6 +36,32 @@ static sonde_status fail_read_only(const sn_sql *sql, sonde_error *err)
     return sn_fail(err, SONDE_IO,
                    "cannot write the history '%s': the file, its folder or its disk is read-only",
                    sql->path);
+}
+
+/* SQLite does not tell why a file cannot be made, but for a "no such file" that is about the file
+ * itself. */
+static sonde_status fail_to_open(const sn_sql *sql, int system, const char *why, sonde_error *err)
+{
+    struct stat s;
+    char folder[SN_PATH_BYTES];
+    snprintf(folder, sizeof folder, "%s", sql->path);
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        slash[slash == folder] = 0;
+    const bool missing = stat(sql->path, &s) != 0 && errno == ENOENT;
+    if (missing && slash && stat(folder, &s) != 0)
+        return sn_fail(err, SONDE_IO, "cannot create the history '%s': the folder '%s' %s",
+                       sql->path, folder,
+                       errno == ENOENT ? "does not exist" : "cannot be looked into");
+    if (missing && slash && !S_ISDIR(s.st_mode))
+        return sn_fail(err, SONDE_IO, "cannot create the history '%s': '%s' is no folder",
+                       sql->path, folder);
+    if (missing &&
+        (!system || system == ENOENT || system == EACCES || system == EPERM || system == EROFS))
+        return sn_fail(err, SONDE_IO,
+                       "cannot create the history '%s': the folder '%s' cannot be written",
+                       sql->path, slash ? folder : ".");
+    return sn_fail(err, SONDE_IO, "cannot open the history '%s': %s", sql->path, why);
 }
 
 static sonde_status fail_with(const sn_sql *sql, int rc, sonde_error *err)
@@ -60,7 +89,7 @@ static sonde_status fail_with(const sn_sql *sql, int rc, sonde_error *err)
         /* On a disk that is read-only it is the log beside the file that cannot be made. */
         if (access(sql->path, F_OK) == 0 && access(sql->path, W_OK) != 0)
             return fail_read_only(sql, err);
-        return sn_fail(err, SONDE_IO, "cannot open the history '%s': %s", sql->path, why);
+        return fail_to_open(sql, system, why, err);
     case SQLITE_IOERR:
         return sn_fail(err, SONDE_IO, "cannot read or write the history '%s': %s", sql->path, why);
     case SQLITE_CORRUPT:

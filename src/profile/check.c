@@ -55,6 +55,34 @@ static sonde_status check_facts(const sn_profile *p, sonde_error *err)
     return SONDE_OK;
 }
 
+/* ------------------------------------------------------------------ runs left out */
+static bool is_time(double ns)
+{
+    return ns >= -(double)SN_PROF_MAX_NS && ns <= (double)SN_PROF_MAX_NS;
+}
+
+static sonde_status check_left(const sn_profile *p, sonde_error *err)
+{
+    const sn_prof_left *l = &p->left;
+    bool fine = l->warmups <= SN_PROF_MAX_COUNT && is_count(l->cost_ns) &&
+                l->first_ns <= SN_PROF_MAX_NS && l->last_ns <= SN_PROF_MAX_NS;
+    for (size_t i = 0; i < l->wall_ns.n; i++)
+        fine = fine && is_time(l->wall_ns.data[i]);
+    for (size_t i = 0; i < l->steps.n; i++) {
+        const sn_prof_left_step *s = &l->steps.data[i];
+        fine =
+            fine && (s->step < p->steps.n || s->step == SN_LEFT_MEMORY || s->step == SN_LEFT_OTHER);
+        fine = fine && (i == 0 || l->steps.data[i - 1].step < s->step) && is_count(s->calls) &&
+               s->total_ns >= -(double)SN_PROF_MAX_COUNT &&
+               s->total_ns <= (double)SN_PROF_MAX_COUNT;
+        for (size_t k = 0; k < SN_LEFT_POINTS; k++)
+            fine = fine && is_time(s->points[k]);
+    }
+    return fine ? SONDE_OK
+                : sn_fail(err, SONDE_INVALID_ARGUMENT,
+                          "what is said of runs without spans is invalid");
+}
+
 /* ------------------------------------------------------------------ steps */
 static bool good_tensors(const sn_prof_tensor *list, uint32_t n)
 {
@@ -196,6 +224,7 @@ static sonde_status check_lives(const sn_profile *p, sonde_error *err)
 sonde_status sn_profile_check(const sn_profile *p, sonde_error *err)
 {
     SN_TRY(check_facts(p, err));
+    SN_TRY(check_left(p, err));
     SN_TRY(check_threads(p, err));
     SN_TRY(check_steps(p, err));
     SN_TRY(check_spans(p, err));

@@ -10,8 +10,10 @@
 
 #include "base/map.h"
 #include "profile/keys.h"
+#include "profile/median.h"
 #include "profile/nesting.h"
 #include "profile/node_sets.h"
+#include "profile/turns.h"
 
 typedef struct sample {
     uint32_t row, iteration;
@@ -69,6 +71,7 @@ static bool find_sets(work *w, const sn_profile *old, const sn_profile *now)
         return true;
     if (!sn_node_sets_add(&w->sets, old) || !sn_node_sets_add(&w->sets, now))
         return false;
+    sn_node_sets_link(&w->sets);
     w->set_names = sn_node_sets_names(&w->sets, &w->out->arena);
     return w->set_names != NULL;
 }
@@ -199,24 +202,91 @@ static void free_side(side *s)
 }
 
 /* ------------------------------------------------------------------ comparing */
-/* The times of one row from *at on, added up per iteration, into `to`; *calls spans they came from.
- */
-static size_t row_samples(const side *s, size_t *at, uint32_t row, double *to, double *calls,
-                          double *mean)
+/* The runs of both sides, one row at a time. */
+typedef struct table {
+    const side *sides[2];
+    sn_turns turns;
+    size_t at[2];         /* where the row's samples begin */
+    sn_run_values row[2]; /* time in each run that it ran in */
+    double *ratios;       /* by turn */
+    double *room;         /* for as many as there are runs on both sides */
+    sn_arena memory;
+} table;
+
+static sonde_status open_table(table *t, const work *w, sonde_error *err)
 {
-    size_t n = 0, first = *at;
+    size_t runs = 0;
+    *t = (table){.sides = {&w->sides[0], &w->sides[1]}};
+    sn_arena_init(&t->memory, w->out->alloc);
+    for (int k = 0; k < 2; k++) {
+        const size_t n = t->sides[k]->wall.n;
+        t->row[k].values = SN_NEW_N(&t->memory, double, n);
+        t->row[k].run = SN_NEW_N(&t->memory, uint32_t, n);
+        runs += n;
+    }
+    t->ratios = SN_NEW_N(&t->memory, double, runs);
+    t->room = SN_NEW_N(&t->memory, double, runs);
+    if (!t->row[0].values || !t->row[0].run || !t->row[1].values || !t->row[1].run || !t->ratios ||
+        !t->room)
+        return sn_fail_memory(err, runs * sizeof(double));
+    return sn_turns_make(&t->turns, w->sides[0].p, w->sides[1].p, w->out->alloc, err);
+}
+
+static void close_table(table *t)
+{
+    sn_turns_free(&t->turns);
+    sn_arena_free(&t->memory);
+}
+
+/* Takes the samples of the next row, added up per run; *calls and *mean are per run. */
+static void take_row(table *t, int k, uint32_t row, double *calls, double *mean)
+{
+    const side *s = t->sides[k];
+    sn_run_values *to = &t->row[k];
+    size_t *at = &t->at[k];
+    const size_t first = *at;
     double total = 0;
+    to->n = 0;
     for (; *at < s->samples.n && s->samples.data[*at].row == row; ++*at) {
         const sample *x = &s->samples.data[*at];
-        bool same = n && s->samples.data[*at - 1].iteration == x->iteration;
-        if (!same)
-            to[n++] = 0;
-        to[n - 1] += x->ns;
+        if (!to->n || to->run[to->n - 1] != x->iteration) {
+            to->run[to->n] = x->iteration;
+            to->values[to->n++] = 0;
+        }
+        to->values[to->n - 1] += x->ns;
         total += x->ns;
     }
     *calls = (double)(*at - first) / (double)s->wall.n;
     *mean = total / (double)s->wall.n;
-    return n;
+}
+
+static void take_wall(table *t, int k)
+{
+    const side *s = t->sides[k];
+    sn_run_values *to = &t->row[k];
+    for (to->n = 0; to->n < s->wall.n; to->n++) {
+        to->run[to->n] = (uint32_t)to->n;
+        to->values[to->n] = s->wall.data[to->n];
+    }
+}
+
+static double median_of_taken(table *t, int k)
+{
+    const sn_run_values *v = &t->row[k];
+    if (!v->n)
+        return 0;
+    memcpy(t->room, v->values, v->n * sizeof *t->room);
+    return sn_median_of(t->room, v->n);
+}
+
+static void compare_taken(table *t, double error, sn_change *out)
+{
+    const sn_run_values *a = &t->row[0], *b = &t->row[1];
+    const size_t turns = t->turns.n ? sn_turns_ratios(&t->turns, a, b, t->room, t->ratios) : 0;
+    if (turns >= SN_COMPARE_FEWEST)
+        sn_compare_turns(a->values, a->n, b->values, b->n, t->ratios, turns, error, t->room, out);
+    else
+        sn_compare_samples(a->values, a->n, b->values, b->n, error, t->room, out);
 }
 
 static double mean_of(const side *s)
@@ -227,33 +297,56 @@ static double mean_of(const side *s)
     return total / (double)s->wall.n;
 }
 
+/* The part of the error that a row may have is as large as this is of the sum over rows and total.
+ * What takes next to nothing still has some. */
+static double weight_of(const sn_compare_row *row)
+{
+    const double share = fmax(row->old_share, row->new_share);
+    return fmin(fmax(share, 0.001), 1);
+}
+
+/* Everything but the changes; the sum of the weights. */
+static double fill_figures(table *t, sn_comparison *out)
+{
+    sn_compare_row *total = &out->total;
+    *total = (sn_compare_row){.name = "total", .op_type = "", .example = ""};
+    total->old_ns = mean_of(t->sides[0]);
+    total->new_ns = mean_of(t->sides[1]);
+    total->old_calls = total->new_calls = total->old_share = total->new_share = 1;
+    take_wall(t, 0);
+    take_wall(t, 1);
+    const double old = median_of_taken(t, 0), now = median_of_taken(t, 1);
+    double weights = weight_of(total);
+    for (uint32_t r = 0; r < out->rows.n; r++) {
+        sn_compare_row *row = &out->rows.data[r];
+        take_row(t, 0, r, &row->old_calls, &row->old_ns);
+        take_row(t, 1, r, &row->new_calls, &row->new_ns);
+        row->old_share = old > 0 ? median_of_taken(t, 0) / old : 0;
+        row->new_share = now > 0 ? median_of_taken(t, 1) / now : 0;
+        weights += t->row[0].n && t->row[1].n ? weight_of(row) : 0;
+    }
+    return weights;
+}
+
 static sonde_status fill_rows(work *w, sonde_error *err)
 {
-    side *old = &w->sides[0], *now = &w->sides[1];
-    size_t a_bytes = old->wall.n * sizeof(double), b_bytes = now->wall.n * sizeof(double);
-    double *a = sn_alloc(w->out->alloc, a_bytes), *b = sn_alloc(w->out->alloc, b_bytes);
-    if (a && b) {
-        sn_compare_row *total = &w->out->total;
-        *total = (sn_compare_row){.name = "total", .op_type = "", .example = ""};
-        total->old_ns = mean_of(old);
-        total->new_ns = mean_of(now);
-        total->old_calls = total->new_calls = total->old_share = total->new_share = 1;
-        memcpy(a, old->wall.data, a_bytes);
-        memcpy(b, now->wall.data, b_bytes);
-        sn_compare_samples(a, old->wall.n, b, now->wall.n, &total->change);
-        size_t i = 0, j = 0;
-        for (uint32_t r = 0; r < w->out->rows.n; r++) {
-            sn_compare_row *row = &w->out->rows.data[r];
-            size_t n = row_samples(old, &i, r, a, &row->old_calls, &row->old_ns);
-            size_t m = row_samples(now, &j, r, b, &row->new_calls, &row->new_ns);
-            row->old_share = total->old_ns > 0 ? row->old_ns / total->old_ns : 0;
-            row->new_share = total->new_ns > 0 ? row->new_ns / total->new_ns : 0;
-            sn_compare_samples(a, n, b, m, &row->change);
+    table t;
+    sn_comparison *out = w->out;
+    sonde_status st = open_table(&t, w, err);
+    if (st == SONDE_OK) {
+        const double weights = fill_figures(&t, out);
+        take_wall(&t, 0);
+        take_wall(&t, 1);
+        compare_taken(&t, SN_COMPARE_ERROR * weight_of(&out->total) / weights, &out->total.change);
+        t.at[0] = t.at[1] = 0;
+        for (uint32_t r = 0; r < out->rows.n; r++) {
+            sn_compare_row *row = &out->rows.data[r];
+            take_row(&t, 0, r, &row->old_calls, &row->old_ns);
+            take_row(&t, 1, r, &row->new_calls, &row->new_ns);
+            compare_taken(&t, SN_COMPARE_ERROR * weight_of(row) / weights, &row->change);
         }
     }
-    sonde_status st = a && b ? SONDE_OK : sn_fail_memory(err, a_bytes + b_bytes);
-    sn_free(w->out->alloc, a, a_bytes);
-    sn_free(w->out->alloc, b, b_bytes);
+    close_table(&t);
     return st;
 }
 

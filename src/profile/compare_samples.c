@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times of a computer are skewed and have outliers, so nothing here assumes a normal distribution.
- * Whether two sets differ: Mann–Whitney's rank test, with the correction for ties that clocks of
- * whole microseconds need. By how much: the ratio of medians; its interval follows from the
- * standard errors of the two medians, read off their order statistics (McKean and Schrader 1984),
- * on the scale of logarithms (Price and Bonett 2002). */
+/* Times of a computer are skewed, have outliers and several levels, so nothing here assumes any
+ * distribution. The change is the ratio of medians; its limits follow from those of both medians
+ * (median.h), put together on the scale of logarithms by the method of variance estimates recovery
+ * (Donner and Zou, "Closed-form confidence intervals for functions of the normal mean and standard
+ * deviation", 2012): the distance of each limit from its median, squared and added. Of profiles
+ * that were recorded in turns it is the median of the turns' ratios. Either way one interval says
+ * all: the verdict looks at it, and p is the chance at which it would end at 1. */
 #include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
+#include "base/chance.h"
 #include "profile/compare.h"
-
-#define Z95 1.959963984540054
+#include "profile/median.h"
 
 const char *sn_verdict_name(sn_verdict v)
 {
@@ -17,90 +19,136 @@ const char *sn_verdict_name(sn_verdict v)
     return (unsigned)v < sizeof names / sizeof names[0] ? names[v] : "unknown";
 }
 
-static int ascending(const void *a, const void *b)
+/* Two medians, or (m NULL) the median of logarithms of ratios. */
+typedef struct pair {
+    const sn_median *a, *b;
+} pair;
+
+/* For too few values for limits of both medians: that all of the one set lie above all of the other
+ * has a chance of two in (n + m choose n), which is small for few already. Limits are then the
+ * ratios of the least to the greatest value of the other side. */
+static void outer_limits(const pair *p, double z, double *low, double *high)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    const double n = (double)p->a->n / p->a->inflation, m = (double)p->b->n / p->b->inflation;
+    const double choices = exp(lgamma(n + m + 1) - lgamma(n + 1) - lgamma(m + 1));
+    const double least_a = p->a->sorted[0], least_b = p->b->sorted[0];
+    const bool enough = sn_chance_tail(z) * choices >= 1;
+    *low = enough && least_b > 0 ? log(least_b / p->a->sorted[p->a->n - 1]) : -INFINITY;
+    *high = enough && least_a > 0 ? log(p->b->sorted[p->b->n - 1] / least_a) : INFINITY;
 }
 
-static double median(const double *sorted, size_t n)
+/* The limits of log(ratio) at z standard deviations. */
+static void limits(const pair *p, double z, double *low, double *high)
 {
-    return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
-}
-
-/* Half the distance between the two samples that enclose the median with 95 % confidence. */
-static double median_error(const double *sorted, size_t n)
-{
-    double below = floor(((double)n + 1) / 2 - Z95 * sqrt((double)n / 4) + 0.5);
-    size_t c = below < 1 ? 1 : (size_t)below;
-    return (sorted[n - c] - sorted[c - 1]) / (2 * Z95);
-}
-
-/* Two-sided probability, from ranks over both sets; equal values share the mean of their ranks. */
-static double rank_test(const double *a, size_t n, const double *b, size_t m)
-{
-    double ranks = 0, ties = 0, total = (double)n + (double)m;
-    size_t i = 0, j = 0;
-    while (i < n || j < m) {
-        double v = j == m || (i < n && a[i] <= b[j]) ? a[i] : b[j];
-        size_t from = i + j, in_a = i;
-        while (i < n && a[i] == v)
-            i++;
-        while (j < m && b[j] == v)
-            j++;
-        double equal = (double)(i + j - from);
-        ranks += (double)(i - in_a) * ((double)from + (equal + 1) / 2);
-        ties += equal * (equal * equal - 1);
+    double a[2], b[2];
+    sn_median_limits(p->a, z, &a[0], &a[1]);
+    if (!p->b) {
+        *low = a[0];
+        *high = a[1];
+        return;
     }
-    double nm = (double)n * (double)m, u = ranks - (double)n * ((double)n + 1) / 2;
-    double variance = nm / 12 * ((total + 1) - ties / (total * (total - 1)));
-    if (!(variance > 0))
-        return 1; /* all are equal */
-    double z = (fabs(u - nm / 2) - 0.5) / sqrt(variance);
-    return z > 0 ? erfc(z / sqrt(2)) : 1;
+    sn_median_limits(p->b, z, &b[0], &b[1]);
+    if (isinf(a[0]) || isinf(b[0])) {
+        outer_limits(p, z, low, high);
+        return;
+    }
+    const double ratio = log(p->b->value / p->a->value);
+    *low = b[0] > 0 ? ratio - hypot(log(p->b->value / b[0]), log(a[1] / p->a->value)) : -INFINITY;
+    *high = a[0] > 0 ? ratio + hypot(log(b[1] / p->b->value), log(p->a->value / a[0])) : INFINITY;
+}
+
+/* The limits move apart as z grows: the z at which 0 is one of them. */
+static double chance_of(const pair *p)
+{
+    double from = 0, to = 40, low, high;
+    for (int i = 0; i < 40; i++) {
+        const double z = (from + to) / 2;
+        limits(p, z, &low, &high);
+        if (low > 0 || high < 0)
+            from = z;
+        else
+            to = z;
+    }
+    return fmin(1, 2 * sn_chance_tail(from));
 }
 
 static sn_verdict judge(const sn_change *c)
 {
-    bool differs = c->p < SN_COMPARE_P && (c->low > 1 || c->high < 1);
-    if (differs && c->ratio >= 1 + SN_COMPARE_EFFECT)
+    if (c->low > 1 && c->ratio >= 1 + SN_COMPARE_EFFECT)
         return SN_VERDICT_SLOWER;
-    if (differs && c->ratio <= 1 / (1 + SN_COMPARE_EFFECT))
+    if (c->high < 1 && c->ratio <= 1 / (1 + SN_COMPARE_EFFECT))
         return SN_VERDICT_FASTER;
-    bool close = c->low >= 1 / (1 + SN_COMPARE_CLOSE) && c->high <= 1 + SN_COMPARE_CLOSE;
+    const bool close = c->low >= 1 / (1 + SN_COMPARE_CLOSE) && c->high <= 1 + SN_COMPARE_CLOSE;
     return close ? SN_VERDICT_SAME : SN_VERDICT_UNCLEAR;
 }
 
-void sn_compare_samples(double *old, size_t n, double *now, size_t m, sn_change *out)
+static void measure(const pair *p, double log_ratio, double error, sn_change *out)
+{
+    double low, high;
+    out->ratio = exp(log_ratio);
+    limits(p, -sn_chance_quantile(error / 2), &low, &high);
+    out->low = exp(low);
+    out->high = exp(high);
+    out->p = chance_of(p);
+    out->verdict = judge(out);
+}
+
+/* Both sides have values. False: their medians say all that can be said. */
+static bool can_divide(const sn_median *a, const sn_median *b, sn_change *out)
+{
+    out->old_median = a->value;
+    out->new_median = b->value;
+    if (a->value > 0 && b->value > 0)
+        return true;
+    if (a->value == b->value)
+        out->verdict = SN_VERDICT_SAME; /* both too short to be measured */
+    return false;
+}
+
+/* False: nothing is left to be compared. */
+static bool begin(sn_median *a, const double *old, size_t n, sn_median *b, const double *now,
+                  size_t m, double *room, sn_change *out)
 {
     *out = (sn_change){.ratio = 1, .low = 0, .high = INFINITY, .p = 1};
     out->verdict = SN_VERDICT_UNCLEAR;
-    if (n) {
-        qsort(old, n, sizeof *old, ascending);
-        out->old_median = median(old, n);
-    }
-    if (m) {
-        qsort(now, m, sizeof *now, ascending);
-        out->new_median = median(now, m);
-    }
-    if (n == 0 || m == 0) {
-        if (n || m)
-            out->verdict = n ? SN_VERDICT_GONE : SN_VERDICT_NEW;
+    if (n)
+        sn_median_make(a, old, room, n);
+    if (m)
+        sn_median_make(b, now, room + n, m);
+    if (n && m)
+        return can_divide(a, b, out);
+    out->old_median = n ? a->value : 0;
+    out->new_median = m ? b->value : 0;
+    if (n || m)
+        out->verdict = n ? SN_VERDICT_GONE : SN_VERDICT_NEW;
+    return false;
+}
+
+void sn_compare_samples(const double *old, size_t n, const double *now, size_t m, double error,
+                        double *room, sn_change *out)
+{
+    sn_median a, b;
+    if (!begin(&a, old, n, &b, now, m, room, out))
+        return;
+    const pair p = {&a, &b};
+    out->ratio = b.value / a.value;
+    if (n >= SN_COMPARE_FEWEST && m >= SN_COMPARE_FEWEST)
+        measure(&p, log(out->ratio), error, out);
+}
+
+void sn_compare_turns(const double *old, size_t n, const double *now, size_t m,
+                      const double *ratios, size_t turns, double error, double *room,
+                      sn_change *out)
+{
+    sn_median a, b, of_ratios;
+    if (!begin(&a, old, n, &b, now, m, room, out))
+        return;
+    sn_median_make(&of_ratios, ratios, room, turns);
+    if (!isfinite(of_ratios.value)) {
+        sn_compare_samples(old, n, now, m, error, room, out);
         return;
     }
-    double before = out->old_median, after = out->new_median;
-    out->p = rank_test(old, n, now, m);
-    if (!(before > 0) || !(after > 0)) {
-        if (before == after && out->p >= SN_COMPARE_P)
-            out->verdict = SN_VERDICT_SAME; /* both too short to be measured */
-        return;
-    }
-    out->ratio = after / before;
-    if (n < SN_COMPARE_FEWEST || m < SN_COMPARE_FEWEST)
-        return;
-    double e1 = median_error(old, n) / before, e2 = median_error(now, m) / after;
-    double width = exp(Z95 * sqrt(e1 * e1 + e2 * e2));
-    out->low = out->ratio / width;
-    out->high = out->ratio * width;
-    out->verdict = judge(out);
+    const pair p = {&of_ratios, NULL};
+    out->turns = turns;
+    measure(&p, of_ratios.value, error, out);
 }

@@ -104,7 +104,7 @@ static sonde_status add_summary(sn_fleet *f, const sn_profile *p, sn_fleet_membe
     bool fine = true;
     for (size_t i = 0; i < s.rows.n && fine; i++) {
         const sn_fleet_op op = {.name = sn_arena_strdup(&f->arena, s.rows.data[i].name),
-                                .mean_ns = s.rows.data[i].mean_ns};
+                                .usual_ns = s.rows.data[i].usual_ns};
         fine = op.name && sn_vec_push(&m->ops, f->alloc, op);
     }
     sn_prof_summary_free(&s);

@@ -12,7 +12,7 @@ typedef enum sn_fleet_by { SN_FLEET_HOST, SN_FLEET_WORKER, SN_FLEET_VERSION } sn
 
 typedef struct sn_fleet_op { /* an operator type of one profile, or "[Other]" */
     const char *name;
-    double mean_ns; /* per run */
+    double usual_ns; /* per run */
 } sn_fleet_op;
 
 typedef struct sn_fleet_member { /* one profile */
@@ -70,7 +70,7 @@ typedef struct sn_fleet_straggler {
     double p50_ns, usual_ns;   /* its median, and the median of all */
     size_t peers;              /* workers that were compared, with itself */
     const char *op;            /* the operator whose time differs most; "" when none is slower */
-    double op_ns, op_usual_ns; /* per run: its mean, and the median of all */
+    double op_ns, op_usual_ns; /* per run: what it usually takes, and the median of all */
 } sn_fleet_straggler;
 
 typedef struct sn_fleet_stragglers {

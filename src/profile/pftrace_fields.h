@@ -42,7 +42,8 @@ enum {
     SN_PF_RECORD_SPAN = 5,    /* the packet's timestamp is its start */
     SN_PF_RECORD_COUNTER = 6, /* the packet's timestamp is its time */
     SN_PF_RECORD_END = 7,     /* nothing follows: the trace is whole */
-    SN_PF_RECORD_COUNTS = 8   /* of a step told before: replaces what it said */
+    SN_PF_RECORD_COUNTS = 8,  /* of a step told before: replaces what it said */
+    SN_PF_RECORD_LEFT = 9     /* of runs whose spans were left out; once at most, behind steps */
 };
 
 enum {
@@ -75,7 +76,8 @@ enum {
     SN_PF_FACTS_START_MONO_NS = 27, /* the monotonic clock at ns 0, and whose clock it is: */
     SN_PF_FACTS_BOOT = 28,
     SN_PF_FACTS_WALL_ERROR_NS = 29,
-    SN_PF_FACTS_NOTE = 30,  /* what was missing already when the trace was joined to others */
+    SN_PF_FACTS_NOTE = 30,  /* what was missing already when the trace was joined to others, or was
+                               never  written */
     SN_PF_FACTS_TRACES = 31 /* how many there are in the joined file */
 };
 enum { SN_PF_LABEL_KEY = 1, SN_PF_LABEL_VALUE = 2 };
@@ -134,6 +136,20 @@ enum {
     SN_PF_LIFE_OFFSET = 5,
     SN_PF_LIFE_BYTES = 6,
     SN_PF_LIFE_PLACE = 7
+};
+enum {
+    SN_PF_LEFT_WARMUPS = 1,
+    SN_PF_LEFT_COST_NS = 2,
+    SN_PF_LEFT_FIRST_NS = 3,
+    SN_PF_LEFT_LAST_NS = 4,
+    SN_PF_LEFT_WALL_NS = 5, /* packed doubles */
+    SN_PF_LEFT_STEP = 6     /* one each */
+};
+enum {
+    SN_PF_LEFT_STEP_STEP = 1, /* the number of the step, or SN_LEFT_MEMORY, SN_LEFT_OTHER */
+    SN_PF_LEFT_STEP_CALLS = 2,
+    SN_PF_LEFT_STEP_TOTAL_NS = 3,
+    SN_PF_LEFT_STEP_POINTS = 4 /* packed doubles */
 };
 enum { SN_PF_THREAD_ID = 1, SN_PF_THREAD_OS_TID = 2, SN_PF_THREAD_NAME = 3 };
 

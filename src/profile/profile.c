@@ -13,7 +13,7 @@ sonde_status sn_profile_new(sn_profile **out, sn_allocator *alloc, sonde_error *
         return sn_fail_memory(err, sizeof *p);
     p->alloc = alloc;
     sn_arena_init(&p->arena, alloc);
-    p->model_name = p->version = p->cpu_model = p->cpu_level = p->precision = "";
+    p->model_name = p->file_name = p->version = p->cpu_model = p->cpu_level = p->precision = "";
     p->note = p->counters_note = p->boot = "";
     sn_labels_init(&p->labels, alloc);
     *out = p;
@@ -30,6 +30,8 @@ void sn_profile_free(sn_profile *p)
     sn_vec_free(&p->threads_seen, alloc);
     sn_vec_free(&p->counters, alloc);
     sn_vec_free(&p->lives, alloc);
+    sn_vec_free(&p->left.wall_ns, alloc);
+    sn_vec_free(&p->left.steps, alloc);
     for (size_t i = 0; i < p->workers.n; i++)
         sn_profile_free(p->workers.data[i].part);
     sn_vec_free(&p->workers, alloc);

@@ -211,6 +211,27 @@ typedef struct sn_prof_cache { /* of all threads together */
     double bytes, gbps;        /* what it holds, and how fast it is read; 0 = not measured */
 } sn_prof_cache;
 
+/* What is known of a step of runs whose spans are not in the tables: how often it ran there, its
+ * own time there in all, and quantiles (left.h) of a call in all runs, those in the tables
+ * included. In order of `step`, each once. */
+enum { SN_LEFT_POINTS = 16, SN_LEFT_MOST_SAMPLES = 1024 };
+#define SN_LEFT_MEMORY (UINT32_MAX - 1) /* instead of a step: [Mem alloc/free] */
+#define SN_LEFT_OTHER  (UINT32_MAX - 2) /* what is left of each run, one call a run */
+typedef struct sn_prof_left_step {
+    uint32_t step;
+    double calls, total_ns;
+    double points[SN_LEFT_POINTS];
+} sn_prof_left_step;
+
+/* Runs whose spans were left out of a file, as its size is limited. Summaries count them. */
+typedef struct sn_prof_left {
+    uint64_t warmups;
+    double cost_ns;             /* of the recorder, in all measured ones */
+    uint64_t first_ns, last_ns; /* from the first start to the last end */
+    SN_VEC(double) wall_ns;     /* of each measured run, without the recorder's cost */
+    SN_VEC(sn_prof_left_step) steps;
+} sn_prof_left;
+
 typedef struct sn_profile sn_profile;
 
 /* One of the profiles that were joined to another one (join.h). */
@@ -225,7 +246,8 @@ struct sn_profile {
     sn_allocator *alloc;
     sn_arena arena;
     const char *model_name;
-    const char *version; /* of sonde */
+    const char *file_name; /* that it was read from, without folders; "" */
+    const char *version;   /* of sonde */
     const char *cpu_model, *cpu_level;
     const char *precision; /* of the sessions: "file", "f16", …; "mixed"; "" when not known */
     int cores, threads, level;
@@ -250,13 +272,15 @@ struct sn_profile {
     sn_prof_usage usage;
     const char *counters_note; /* why there are no hardware counters though they were wanted; "" */
     sn_prof_memory memory;
-    const char *note; /* of a profile read from a file: what is missing, as a sentence; "" */
+    const char *note; /* what is missing, as a sentence; "" */
+    bool note_stays;  /* a .pftrace has the note, too: it is about runs that were never written */
     SN_VEC(sn_prof_step) steps;
     SN_VEC(sn_prof_span) spans; /* sorted by start, parents before children */
     SN_VEC(sn_prof_thread) threads_seen;
     SN_VEC(sn_prof_counter) counters;
     SN_VEC(sn_prof_life) lives;
     SN_VEC(sn_prof_worker) workers; /* of a joined profile, two at least; else none */
+    sn_prof_left left;
 };
 
 /* What recording one step cost on a thread: in a joined profile, what it cost that worker. */
@@ -321,6 +345,9 @@ typedef struct sn_prof_row {
     double calls;        /* per iteration; [Other]: 1 */
     double mean_ns;      /* per iteration: the rows add up to mean wall time */
     double share;        /* 0…1 of the wall time */
+    double usual_ns;    /* per iteration: the median of those it ran in, times how many those are of
+                           all; one slow run does not move it */
+    double usual_share; /* 0…1 of the sum over rows */
     double per_call_p50_ns, per_call_p99_ns, per_call_mean_ns;
     double flops, bytes; /* per iteration */
     double peak_ns;      /* per iteration: what the flops take at the peaks of their arithmetic; -1:
@@ -377,6 +404,11 @@ double sn_prof_peak_ns(const sn_profile *p, sn_arithmetic a, double flops);
 /* The attained share of the machine's measured peaks, 0…1: the larger of arithmetic over its peak
  * and of bytes over the bandwidth of the level that holds what one call touches. -1: not known. */
 double sn_prof_roofline(const sn_profile *p, const sn_prof_row *row);
+/* Whether its FLOPs are those of direct arithmetic, of which its kernel does less. */
+bool sn_prof_counts_direct(const sn_prof_row *row);
+#define SN_PROF_DIRECT_NOTE                                                                        \
+    "GFLOP/s and % of the roofline of Winograd convolutions are of direct arithmetic; they "       \
+    "multiply 2.25 to 4 times less"
 /* The same from plain figures of one call: what sn_prof_peak_ns says, bytes, and how long it took.
  * `bound` (may be NULL) receives "compute", "l2", "l3" or "memory": the peak that is nearest. */
 double sn_prof_attained(const sn_profile *p, double peak_ns, double bytes, double ns,

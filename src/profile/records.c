@@ -8,10 +8,12 @@
  * quadratic. */
 enum { MAX_LEVELS = 64 };
 
-/* What others can lie in: records, and the executor's work outside of any inference. */
+/* What others can lie in: records, the executor's work outside of any inference, and, for such work
+ * alone, an inference: the body of a loop is bound in one. */
 static bool holds(const sn_prof_span *s)
 {
-    return s->cat == SN_CAT_USER || (s->cat == SN_CAT_EXECUTOR && !s->run);
+    return s->cat == SN_CAT_USER || s->cat == SN_CAT_ITERATION ||
+           (s->cat == SN_CAT_EXECUTOR && !s->run);
 }
 
 static uint64_t end_of(const sn_prof_span *s)
@@ -23,7 +25,7 @@ static uint64_t end_of(const sn_prof_span *s)
 /* An iteration belongs to its model where no record is around it. */
 static bool is_free(const sn_profile *p, const sn_prof_index *index, const sn_prof_span *s)
 {
-    if (!holds(s) && s->cat != SN_CAT_ITERATION)
+    if (!holds(s))
         return false;
     const uint32_t parent = sn_prof_index_find(index, s->parent);
     return parent == NONE ||

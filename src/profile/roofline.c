@@ -2,6 +2,8 @@
 /* How near an operator comes to what the machine can do. A call that touches less than a cache
  * holds is held against that cache's bandwidth: what comes before has usually just written it.
  * Against the memory's it would look faster than possible. */
+#include <string.h>
+
 #include "profile/profile.h"
 
 double sn_prof_peak_ns(const sn_profile *p, sn_arithmetic a, double flops)
@@ -30,6 +32,11 @@ double sn_prof_attained(const sn_profile *p, double peak_ns, double bytes, doubl
     const double most = compute > reading ? compute : reading;
     *(bound ? bound : &none) = compute > reading ? "compute" : what;
     return most < 1 ? most : 1; /* beyond the peak there is only noise */
+}
+
+bool sn_prof_counts_direct(const sn_prof_row *row)
+{
+    return strstr(row->kernel, "winograd") != NULL;
 }
 
 double sn_prof_roofline(const sn_profile *p, const sn_prof_row *row)

@@ -46,7 +46,7 @@ static double op_ns(const sn_fleet_member *m, const char *op)
 {
     for (size_t i = 0; i < m->ops.n; i++)
         if (strcmp(m->ops.data[i].name, op) == 0)
-            return m->ops.data[i].mean_ns;
+            return m->ops.data[i].usual_ns;
     return 0;
 }
 
@@ -64,7 +64,7 @@ static bool pool_operators(const sn_fleet_member *const *traces, size_t n, sn_al
                 k++;
             if (k == whole->ops.n && !sn_vec_push(&whole->ops, alloc, ((sn_fleet_op){op->name, 0})))
                 return false;
-            whole->ops.data[k].mean_ns += share * op->mean_ns;
+            whole->ops.data[k].usual_ns += share * op->usual_ns;
         }
     }
     return true;
@@ -121,7 +121,7 @@ static void name_operator(sn_fleet_straggler *s, const sn_fleet_member *m,
     for (size_t i = 0; i < m->ops.n; i++) {
         for (size_t k = 0; k < n; k++)
             v[k] = op_ns(peers[k], m->ops.data[i].name);
-        const double usual = median(v, n), own = m->ops.data[i].mean_ns;
+        const double usual = median(v, n), own = m->ops.data[i].usual_ns;
         if (own - usual > (*s->op ? s->op_ns - s->op_usual_ns : 0)) {
             s->op = m->ops.data[i].name;
             s->op_ns = own;

@@ -9,11 +9,16 @@
 
 #include "base/map.h"
 #include "profile/keys.h"
+#include "profile/left.h"
+#include "profile/median.h"
 #include "profile/nesting.h"
 #include "profile/profile.h"
 
 typedef struct group {
-    size_t samples, first; /* how many, and where in the sample array */
+    size_t samples, first;    /* how many, and where in the sample array */
+    size_t spans, first_span; /* the same of its measured spans */
+    double calls;
+    bool left; /* some of its calls have no spans: samples are made of quantiles */
     double total_ns, flops, bytes, input_elems;
     double peak_ns; /* what the flops take at their peaks; -1: not known */
     uint32_t arithmetic;
@@ -34,6 +39,12 @@ typedef struct work {
     double *step_ns, *step_calls;
     double *samples;
     size_t n_samples;
+    /* Of the measured spans, group by group: iteration and time. Unlike the samples they leave out
+     * what a limited file has as quantiles, of which nobody knows in which run it was. */
+    uint32_t *runs;
+    double *span_ns;
+    size_t n_spans;
+    double *by_run; /* per iteration: the time of one group; then as many for those it ran in */
 } work;
 
 /* Stands in for a span whose step the tables do not explain. */
@@ -120,6 +131,9 @@ static sonde_status make_groups(work *w, sonde_error *err)
         if (s->cat == SN_CAT_OPERATOR && group_of_span(w, i, &known) != SN_PROF_NONE)
             w->group_of_step[known ? s->step : n] = 1; /* ran; numbered below */
     }
+    for (size_t i = 0; i < p->left.steps.n; i++)
+        if (p->left.steps.data[i].step < n)
+            w->group_of_step[p->left.steps.data[i].step] = 1;
     for (size_t i = 0; i <= n; i++) {
         bool ran = w->group_of_step[i] != 0;
         w->group_of_step[i] = SN_PROF_NONE;
@@ -153,6 +167,41 @@ static void add_peak(group *to, const sn_profile *p, const sn_prof_step *s, doub
         to->arithmetic |= 1u << s->arithmetic;
 }
 
+/* The group of a step of runs without spans; SN_PROF_NONE: [Other], which is what remains. */
+static uint32_t group_of_left(const work *w, const sn_prof_left_step *s)
+{
+    if (s->step == SN_LEFT_MEMORY)
+        return MEMORY_GROUP;
+    return s->step < w->p->steps.n ? w->group_of_step[s->step] : SN_PROF_NONE;
+}
+
+/* The quantiles of the step tell of this span, too. */
+static bool has_quantiles(const work *w, size_t i)
+{
+    const sn_prof_span *s = &w->p->spans.data[i];
+    return w->p->left.steps.n &&
+           sn_left_of(w->p, s->cat == SN_CAT_MEMORY ? SN_LEFT_MEMORY : s->step);
+}
+
+static void add_left(work *w, double *ops)
+{
+    for (size_t i = 0; i < w->p->left.steps.n; i++) {
+        const sn_prof_left_step *s = &w->p->left.steps.data[i];
+        const uint32_t g = group_of_left(w, s);
+        if (g == SN_PROF_NONE)
+            continue;
+        w->groups.data[g].samples += sn_left_count(s);
+        w->groups.data[g].calls += s->calls;
+        w->groups.data[g].total_ns += s->total_ns;
+        w->groups.data[g].left = true;
+        if (g == MEMORY_GROUP)
+            continue;
+        *ops += s->calls;
+        w->step_ns[s->step] += s->total_ns;
+        w->step_calls[s->step] += s->calls;
+    }
+}
+
 /* Adds up every measured span, then lays its sample into its group's stretch of the array. */
 static sonde_status add_spans(work *w, sonde_error *err)
 {
@@ -164,7 +213,9 @@ static sonde_status add_spans(work *w, sonde_error *err)
         if (g == SN_PROF_NONE)
             continue;
         group *to = &w->groups.data[g];
-        to->samples++;
+        to->samples += !has_quantiles(w, i);
+        to->spans++;
+        to->calls++;
         to->total_ns += w->nest.net_ns[i];
         if (g == MEMORY_GROUP)
             continue;
@@ -173,6 +224,7 @@ static sonde_status add_spans(work *w, sonde_error *err)
         w->step_ns[step] += w->nest.net_ns[i];
         w->step_calls[step]++;
     }
+    add_left(w, &ops);
     for (size_t i = 0; i < p->steps.n; i++) {
         const sn_prof_step *s = &p->steps.data[i];
         if (w->step_calls[i] == 0)
@@ -185,22 +237,39 @@ static sonde_status add_spans(work *w, sonde_error *err)
         add_counts(&to->hw, &s->hw, w->step_calls[i]);
     }
     w->out->ops = w->out->iterations ? ops / (double)w->out->iterations : 0;
-    size_t total = 0;
+    size_t total = 0, spans = 0;
     for (size_t g = 0; g < w->groups.n; g++) {
-        w->groups.data[g].first = total;
-        total += w->groups.data[g].samples;
-        w->groups.data[g].samples = 0;
+        group *of = &w->groups.data[g];
+        of->first = total;
+        of->first_span = spans;
+        total += of->samples;
+        spans += of->spans;
+        of->samples = of->spans = 0;
     }
     w->n_samples = total;
+    w->n_spans = spans;
     w->samples = sn_alloc(p->alloc, total * sizeof *w->samples);
-    if (!w->samples)
-        return sn_fail_memory(err, total * sizeof *w->samples);
+    w->runs = sn_alloc(p->alloc, spans * sizeof *w->runs);
+    w->span_ns = sn_alloc(p->alloc, spans * sizeof *w->span_ns);
+    w->by_run = sn_alloc_zero(p->alloc, 2 * w->nest.n_iterations * sizeof *w->by_run);
+    if (!w->samples || !w->runs || !w->span_ns || !w->by_run)
+        return sn_fail_memory(err, (total + spans) * sizeof *w->samples);
     for (size_t i = 0; i < p->spans.n; i++) {
         uint32_t g = group_of_span(w, i, &known);
-        if (g != SN_PROF_NONE) {
-            group *to = &w->groups.data[g];
+        if (g == SN_PROF_NONE)
+            continue;
+        group *to = &w->groups.data[g];
+        w->runs[to->first_span + to->spans] = w->nest.iteration[i];
+        w->span_ns[to->first_span + to->spans++] = w->nest.net_ns[i];
+        if (!has_quantiles(w, i))
             w->samples[to->first + to->samples++] = w->nest.net_ns[i];
-        }
+    }
+    for (size_t i = 0; i < p->left.steps.n; i++) {
+        const uint32_t g = group_of_left(w, &p->left.steps.data[i]);
+        group *to = g == SN_PROF_NONE ? NULL : &w->groups.data[g];
+        if (to)
+            to->samples +=
+                sn_left_samples(&p->left.steps.data[i], w->samples + to->first + to->samples);
     }
     return SONDE_OK;
 }
@@ -209,12 +278,14 @@ static sonde_status add_spans(work *w, sonde_error *err)
 static sonde_status add_iterations(work *w, sonde_error *err)
 {
     const sn_profile *p = w->p;
-    size_t n = w->nest.n_iterations, measured = 0;
-    double *wall = sn_alloc(p->alloc, n * sizeof *wall);
+    const sn_prof_left *left = &p->left;
+    size_t n = w->nest.n_iterations, measured = 0, room = n + left->wall_ns.n;
+    double *wall = sn_alloc(p->alloc, room * sizeof *wall);
     if (!wall)
-        return sn_fail_memory(err, n * sizeof *wall);
-    double cost = 0;
-    uint64_t first = UINT64_MAX, last = 0, instances = 1;
+        return sn_fail_memory(err, room * sizeof *wall);
+    double cost = left->cost_ns;
+    uint64_t first = left->wall_ns.n ? left->first_ns : UINT64_MAX;
+    uint64_t last = left->wall_ns.n ? left->last_ns : 0, instances = 1;
     for (size_t k = 0; k < n; k++) {
         const sn_prof_span *s = &p->spans.data[w->nest.iteration_span[k]];
         if (s->warmup)
@@ -225,10 +296,12 @@ static sonde_status add_iterations(work *w, sonde_error *err)
         instances = s->instance >= instances ? (uint64_t)s->instance + 1 : instances;
         wall[measured++] = (double)s->dur_ns - w->nest.cost_ns[k];
     }
+    w->out->warmups = n - measured + left->warmups;
+    for (size_t i = 0; i < left->wall_ns.n; i++)
+        wall[measured++] = left->wall_ns.data[i];
     sn_prof_stats_of(wall, measured, &w->out->wall_ns);
-    sn_free(p->alloc, wall, n * sizeof *wall);
+    sn_free(p->alloc, wall, room * sizeof *wall);
     w->out->iterations = measured;
-    w->out->warmups = n - measured;
     w->out->instances = instances;
     w->out->runs_per_s = last > first ? (double)measured / ((double)(last - first) / 1e9) : 0;
     w->out->cost_ns = isnan(p->record_ns) ? p->record_ns : measured ? cost / (double)measured : 0;
@@ -238,10 +311,11 @@ static sonde_status add_iterations(work *w, sonde_error *err)
 static sonde_status sample_other(work *w, sonde_error *err)
 {
     const sn_profile *p = w->p;
-    size_t n = w->nest.n_iterations;
-    double *rest = sn_alloc_zero(p->alloc, n * sizeof *rest);
+    const sn_prof_left_step *left = sn_left_of(p, SN_LEFT_OTHER);
+    size_t n = w->nest.n_iterations, room = left ? n + sn_left_count(left) : n;
+    double *rest = sn_alloc_zero(p->alloc, room * sizeof *rest), total = 0;
     if (!rest)
-        return sn_fail_memory(err, n * sizeof *rest);
+        return sn_fail_memory(err, room * sizeof *rest);
     bool known;
     for (size_t i = 0; i < p->spans.n; i++)
         if (group_of_span(w, i, &known) != SN_PROF_NONE)
@@ -252,15 +326,51 @@ static sonde_status sample_other(work *w, sonde_error *err)
         if (!s->warmup)
             rest[measured++] = rest[k] + ((double)s->dur_ns - w->nest.cost_ns[k]);
     }
+    for (size_t k = 0; k < measured; k++)
+        total += rest[k];
     sn_prof_stats stats;
-    sn_prof_stats_of(rest, measured, &stats);
-    sn_free(p->alloc, rest, n * sizeof *rest);
     sn_prof_row *row = &w->out->rows.data[OTHER_GROUP];
-    row->calls = measured ? 1 : 0;
-    row->per_call_mean_ns = stats.mean;
+    row->calls = measured || left ? 1 : 0;
+    const double calls = (double)measured + (left ? left->calls : 0);
+    measured = left ? sn_left_samples(left, rest) : measured;
+    sn_prof_stats_of(rest, measured, &stats);
+    sn_free(p->alloc, rest, room * sizeof *rest);
+    row->per_call_mean_ns = left ? (total + left->total_ns) / calls : stats.mean;
     row->per_call_p50_ns = stats.p50;
     row->per_call_p99_ns = stats.p99;
+    row->usual_ns = stats.p50 > 0 ? stats.p50 : 0;
     return SONDE_OK;
+}
+
+/* See sn_prof_row.usual_ns; of a limited file, over the runs that have spans in it. */
+static double usual_of(work *w, const group *g)
+{
+    const double *times = w->span_ns + g->first_span;
+    const uint32_t *runs = w->runs + g->first_span;
+    double *sums = w->by_run + w->nest.n_iterations;
+    const size_t all = w->out->iterations - w->p->left.wall_ns.n;
+    size_t n = 0;
+    for (size_t i = 0; i < g->spans; i++)
+        w->by_run[runs[i]] += times[i];
+    for (size_t i = 0; i < g->spans; i++) {
+        double *sum = &w->by_run[runs[i]];
+        if (*sum >= 0) { /* no time is below 0, which marks those that were taken */
+            sums[n++] = *sum;
+            *sum = -1;
+        }
+    }
+    for (size_t i = 0; i < g->spans; i++)
+        w->by_run[runs[i]] = 0;
+    return n ? sn_median_of(sums, n) * (double)n / (double)all : 0;
+}
+
+static void fill_usual_shares(sn_prof_summary *out)
+{
+    double total = 0;
+    for (size_t g = 0; g < out->rows.n; g++)
+        total += out->rows.data[g].usual_ns;
+    for (size_t g = 0; g < out->rows.n && total > 0; g++)
+        out->rows.data[g].usual_share = out->rows.data[g].usual_ns / total;
 }
 
 static void fill_rows(work *w)
@@ -273,10 +383,11 @@ static void fill_rows(work *w)
         if (g == OTHER_GROUP)
             continue;
         sn_prof_stats stats;
+        row->usual_ns = usual_of(w, from);
         sn_prof_stats_of(w->samples + from->first, from->samples, &stats);
-        row->calls = (double)from->samples / iterations;
+        row->calls = from->calls / iterations;
         row->mean_ns = from->total_ns / iterations;
-        row->per_call_mean_ns = stats.mean;
+        row->per_call_mean_ns = from->left ? from->total_ns / from->calls : stats.mean;
         row->per_call_p50_ns = stats.p50;
         row->per_call_p99_ns = stats.p99;
         row->flops = from->flops / iterations;
@@ -376,10 +487,15 @@ sonde_status sn_profile_summarise(const sn_profile *p, sn_prof_key key, sn_prof_
     SN_TRY_GOTO(st, add_spans(&w, err));
     fill_rows(&w);
     SN_TRY_GOTO(st, sample_other(&w, err));
+    fill_usual_shares(out);
     SN_TRY_GOTO(st, name_kernels(&w, err));
     qsort(out->rows.data, out->rows.n, sizeof *out->rows.data, by_time_then_name);
 fail:
     sn_free(p->alloc, w.samples, w.n_samples * sizeof *w.samples);
+    sn_free(p->alloc, w.runs, w.n_spans * sizeof *w.runs);
+    sn_free(p->alloc, w.span_ns, w.n_spans * sizeof *w.span_ns);
+    if (w.by_run)
+        sn_free(p->alloc, w.by_run, 2 * w.nest.n_iterations * sizeof *w.by_run);
     sn_free(p->alloc, w.group_of_step, (p->steps.n + 1) * sizeof *w.group_of_step);
     sn_free(p->alloc, w.step_ns, (p->steps.n + 1) * sizeof *w.step_ns);
     sn_free(p->alloc, w.step_calls, (p->steps.n + 1) * sizeof *w.step_calls);

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "profile/chrome_keys.h"
+#include "profile/left.h"
 
 static uint64_t whole(sn_json *j)
 {
@@ -338,6 +339,99 @@ static void take_labels(sn_build *b, sn_json *j)
     }
 }
 
+/* As real(), and below 0, too: what remains of a run may be. */
+static double any_real(sn_json *j)
+{
+    sn_json_num n;
+    if (!sn_json_number(j, &n))
+        return 0;
+    const bool negative = n.negative;
+    n.negative = false;
+    return negative ? -sn_json_double(n) : sn_json_double(n);
+}
+
+/* Numbers of an array; how many there are, of which the first `most` are taken. */
+static size_t reals(sn_json *j, double *to, size_t most)
+{
+    size_t n = 0;
+    for (sn_json_array(j); sn_json_item(j); n++)
+        if (n < most && sn_json_peek(j) == SN_JSON_NUMBER)
+            to[n] = any_real(j);
+        else
+            sn_json_skip(j);
+    return n;
+}
+
+/* [calls, total, quantiles …], behind the first span where it is of a step. */
+static void take_left_step(sn_build *b, const sn_prof_index *index, uint32_t step, sn_json *j)
+{
+    double all[3 + SN_LEFT_POINTS] = {0};
+    sn_profile *p = b->p;
+    const size_t more = index ? 1 : 0;
+    if (sn_json_peek(j) != SN_JSON_ARRAY) {
+        sn_json_skip(j);
+        return;
+    }
+    if (reals(j, all, sizeof all / sizeof *all) != 2 + SN_LEFT_POINTS + more)
+        return;
+    sn_prof_left_step s = {.step = step, .calls = all[more], .total_ns = all[more + 1]};
+    memcpy(s.points, all + more + 2, sizeof s.points);
+    if (index) {
+        const bool id = all[0] > 0 && all[0] < (double)UINT32_MAX;
+        const uint32_t span = id ? sn_prof_index_find(index, (uint32_t)all[0]) : UINT32_MAX;
+        s.step = span == UINT32_MAX ? UINT32_MAX : p->spans.data[span].step;
+        if (s.step >= p->steps.n)
+            return;
+    }
+    b->failed |= !sn_vec_push(&p->left.steps, p->alloc, s);
+}
+
+static void take_left_array(sn_build *b, sn_json_text key, sn_json *j)
+{
+    sn_profile *p = b->p;
+    sn_prof_index index;
+    if (sn_json_is(key, "memory")) {
+        take_left_step(b, NULL, SN_LEFT_MEMORY, j);
+    } else if (sn_json_is(key, "other")) {
+        take_left_step(b, NULL, SN_LEFT_OTHER, j);
+    } else if (sn_json_is(key, "steps") && sn_prof_index_build(p, &index, NULL) == SONDE_OK) {
+        for (sn_json_array(j); sn_json_item(j);)
+            take_left_step(b, &index, 0, j);
+        sn_prof_index_free(&index);
+    } else if (sn_json_is(key, "wall_ns")) {
+        for (sn_json_array(j); sn_json_item(j);)
+            if (sn_json_peek(j) == SN_JSON_NUMBER)
+                b->failed |= !sn_vec_push(&p->left.wall_ns, p->alloc, any_real(j));
+            else
+                sn_json_skip(j);
+    } else {
+        sn_json_skip(j);
+    }
+}
+
+static void take_left(sn_build *b, sn_json *j)
+{
+    sn_prof_left *l = &b->p->left;
+    sn_json_text key;
+    l->wall_ns.n = l->steps.n = 0;
+    for (sn_json_object(j); sn_json_member(j, &key);) {
+        const sn_json_kind kind = sn_json_peek(j);
+        if (kind == SN_JSON_ARRAY)
+            take_left_array(b, key, j);
+        else if (kind == SN_JSON_NUMBER && sn_json_is(key, "warmups"))
+            l->warmups = whole(j);
+        else if (kind == SN_JSON_NUMBER && sn_json_is(key, "cost_ns"))
+            l->cost_ns = real(j);
+        else if (kind == SN_JSON_NUMBER && sn_json_is(key, "first_ns"))
+            l->first_ns = whole(j);
+        else if (kind == SN_JSON_NUMBER && sn_json_is(key, "last_ns"))
+            l->last_ns = whole(j);
+        else
+            sn_json_skip(j);
+    }
+    sn_left_sort(b->p);
+}
+
 static void take_object(sn_build *b, sn_json_text key, sn_json *j)
 {
     if (sn_json_is(key, "memory"))
@@ -348,6 +442,8 @@ static void take_object(sn_build *b, sn_json_text key, sn_json *j)
         take_peaks(b->p, j);
     else if (sn_json_is(key, "labels"))
         take_labels(b, j);
+    else if (sn_json_is(key, "left_out"))
+        take_left(b, j);
     else
         sn_json_skip(j);
 }

@@ -23,6 +23,63 @@ static sn_json_text without(sn_json_text text, const char *suffix)
     return text;
 }
 
+static bool begins_with(sn_json_text text, const char *prefix)
+{
+    const size_t n = strlen(prefix);
+    return text.n >= n && memcmp(text.data, prefix, n) == 0;
+}
+
+/* "/conv/Conv_token_12": names that are not unique get a number. */
+static bool drop_number(sn_json_text *name)
+{
+    static const char word[] = "_token_";
+    const size_t bytes = sizeof word - 1;
+    size_t n = name->n;
+    while (n && name->data[n - 1] >= '0' && name->data[n - 1] <= '9')
+        n--;
+    if (n == name->n || n <= bytes || memcmp(name->data + n - bytes, word, bytes) != 0)
+        return false;
+    name->n = n - bytes;
+    return true;
+}
+
+/* "/self/MatMul/MatMulScaleFusion/": the pass that made the node. */
+static bool drop_pass(sn_json_text *name)
+{
+    if (!ends_with(*name, "Fusion/"))
+        return false;
+    size_t n = name->n - 1;
+    while (n && name->data[n - 1] != '/')
+        n--;
+    if (n < 2)
+        return false;
+    name->n = n - 1;
+    return true;
+}
+
+static bool drop(sn_json_text *name, const char *suffix)
+{
+    const size_t n = name->n;
+    *name = without(*name, suffix);
+    return name->n != n;
+}
+
+/* What the model calls a node that passes made of it: its name without what they add. A node in the
+ * layout of blocks ("X_nchwc") is called after its output. One without any name of the model, such
+ * as ReorderOutput_token_3, keeps the one it has. */
+static sn_json_text original(sn_json_text name, sn_json_text op)
+{
+    sn_json_text x = name;
+    while (drop_number(&x) || drop_pass(&x) || drop(&x, "_nchwc") || drop(&x, "/duplicated"))
+        ;
+    if (begins_with(x, "fused ")) {
+        x.data += strlen("fused ");
+        x.n -= strlen("fused ");
+    }
+    const bool only_op = x.n == op.n && memcmp(x.data, op.data, op.n) == 0;
+    return x.n && !only_op ? x : name;
+}
+
 /* ONNX's word for a type, and ours. */
 static const char *type_text(sn_build *b, sn_json_text type)
 {
@@ -132,7 +189,7 @@ static uint32_t step_of(sn_build *b, const sn_json_event *e, sn_json_text name)
     s->n_inputs = n_inputs;
     s->outputs = out;
     s->n_outputs = n_outputs;
-    *origin = (sn_prof_origin){s->name, s->op_type};
+    *origin = (sn_prof_origin){sn_build_text(b, original(name, a.op)), s->op_type};
     s->origins = origin;
     s->n_origins = 1;
     return index;

@@ -2,6 +2,7 @@
 /* A file that was cut ends in a part that is cut, in the beginning of one that says nothing yet, or
  * between two: the others are whole. */
 #include "profile_readers/parts.h"
+#include "profile/left.h"
 
 #include "profile/join.h"
 
@@ -32,6 +33,8 @@ sonde_status sn_profile_parts_next(sn_profile_parts *parts, sn_profile **out, so
         st = SONDE_OK;
     else if (st == SONDE_OK)
         st = sn_profile_check(p, err);
+    if (st == SONDE_OK)
+        st = sn_left_tell(p, err);
     if (st == SONDE_OK && !beginning) {
         parts->n++;
         *out = p;

@@ -143,6 +143,9 @@ static sonde_status read_record(sn_pf_reader *r, sn_wire w, uint64_t at, sonde_e
         case SN_LEN(SN_PF_RECORD_COUNTS):
             sn_pf_read_counts(r, f.body);
             break;
+        case SN_LEN(SN_PF_RECORD_LEFT):
+            sn_pf_read_left(r, f.body);
+            break;
         case SN_LEN(SN_PF_RECORD_END):
             r->whole = true;
             break;

@@ -42,6 +42,7 @@ static inline uint32_t sn_pf_small(uint64_t v)
 /* Each reads one record of that kind into the profile; memory that is out is kept in the reader. */
 sonde_status sn_pf_read_facts(sn_pf_reader *r, sn_wire w, sonde_error *err);
 void sn_pf_read_thread(sn_pf_reader *r, sn_wire w);
+void sn_pf_read_left(sn_pf_reader *r, sn_wire w);
 void sn_pf_read_step(sn_pf_reader *r, sn_wire w);
 void sn_pf_read_counts(sn_pf_reader *r, sn_wire w);
 void sn_pf_read_life(sn_pf_reader *r, sn_wire w);

@@ -2,7 +2,10 @@
 /* The tables of a .pftrace: facts, threads, steps and lives, field by field. What is unknown is
  * skipped, what is missing stays 0 or "". */
 #include <inttypes.h>
+#include <math.h>
+#include <string.h>
 
+#include "profile/left.h"
 #include "profile_readers/pftrace_reader.h"
 
 /* ------------------------------------------------------------------ facts */
@@ -175,6 +178,66 @@ sonde_status sn_pf_read_facts(sn_pf_reader *r, sn_wire w, sonde_error *err)
     }
     r->facts = true;
     return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ runs left out */
+/* Packed doubles; the next one. */
+static bool next_double(sn_wire_iter *it, double *v)
+{
+    uint64_t bits;
+    if (!sn_wire_iter_next(it, &bits))
+        return false;
+    memcpy(v, &bits, sizeof *v);
+    *v = isfinite(*v) ? *v : 0;
+    return true;
+}
+
+static void read_left_step(sn_pf_reader *r, sn_wire w)
+{
+    sn_prof_left_step s = {.step = 0};
+    sn_wire_iter it;
+    sn_field f;
+    while (sn_wire_next(&w, &f) == SN_WIRE_FIELD) {
+        if (f.tag == SN_INT(SN_PF_LEFT_STEP_STEP))
+            s.step = sn_pf_small(f.num);
+        else if (f.tag == SN_F64(SN_PF_LEFT_STEP_CALLS))
+            s.calls = sn_pf_real(f.num);
+        else if (f.tag == SN_F64(SN_PF_LEFT_STEP_TOTAL_NS))
+            memcpy(&s.total_ns, &f.num, sizeof s.total_ns);
+        else if (f.tag == SN_LEN(SN_PF_LEFT_STEP_POINTS)) {
+            sn_wire_iter_start(&it, &f, SN_WIRE_FIXED64);
+            for (size_t k = 0; k < SN_LEFT_POINTS && next_double(&it, &s.points[k]);)
+                k++;
+        }
+    }
+    r->b.failed |= !sn_vec_push(&r->p->left.steps, r->p->alloc, s);
+}
+
+void sn_pf_read_left(sn_pf_reader *r, sn_wire w)
+{
+    sn_prof_left *l = &r->p->left;
+    sn_wire_iter it;
+    sn_field f;
+    double ns;
+    l->wall_ns.n = l->steps.n = 0;
+    while (sn_wire_next(&w, &f) == SN_WIRE_FIELD) {
+        if (f.tag == SN_INT(SN_PF_LEFT_WARMUPS))
+            l->warmups = f.num;
+        else if (f.tag == SN_F64(SN_PF_LEFT_COST_NS))
+            l->cost_ns = sn_pf_real(f.num);
+        else if (f.tag == SN_INT(SN_PF_LEFT_FIRST_NS))
+            l->first_ns = f.num;
+        else if (f.tag == SN_INT(SN_PF_LEFT_LAST_NS))
+            l->last_ns = f.num;
+        else if (f.tag == SN_LEN(SN_PF_LEFT_STEP))
+            read_left_step(r, f.body);
+        else if (f.tag == SN_LEN(SN_PF_LEFT_WALL_NS)) {
+            sn_wire_iter_start(&it, &f, SN_WIRE_FIXED64);
+            while (next_double(&it, &ns))
+                r->b.failed |= !sn_vec_push(&l->wall_ns, r->p->alloc, ns);
+        }
+    }
+    sn_left_sort(r->p);
 }
 
 /* ------------------------------------------------------------------ tables */

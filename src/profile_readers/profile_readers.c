@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The registry: profile_readers.inc as an array, the choice by content, and the way from a path. */
 #include "profile_readers/profile_readers.h"
+#include "profile/left.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/list_text.h"
 #include "profile_readers/parts.h"
 
 static const sn_profile_reader *const rows[] = {
@@ -26,14 +28,13 @@ static sonde_status unknown(const void *data, size_t bytes, const char *name, so
                        "'%s' is compressed: unpack it (gunzip) first. A .page.gz is for other "
                        "programs: sonde reads .pftrace and .json",
                        name);
-    char known[256] = "";
+    sn_list_text known = {0};
     const sn_profile_reader *row;
-    for (size_t k = 0; (row = sn_profile_reader_row(k)) != NULL; k++) {
-        size_t n = strlen(known);
-        snprintf(known + n, sizeof known - n, "%s%s", k ? ", " : "", row->name);
-    }
-    return sn_fail(err, SONDE_INVALID_ARGUMENT, "'%s' is not a profile in a supported format (%s)",
-                   name, known);
+    for (size_t k = 0; (row = sn_profile_reader_row(k)) != NULL; k++)
+        sn_list_add(&known, "%s", row->name);
+    return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                   "'%.300s' is not a profile in a supported format (%s)", name,
+                   sn_list_end(&known));
 }
 
 sonde_status sn_profile_read_with(const sn_profile_reader *row, const void *data, size_t bytes,
@@ -47,6 +48,8 @@ sonde_status sn_profile_read_with(const sn_profile_reader *row, const void *data
     sonde_status st = row->read(data, bytes, p, err);
     if (st == SONDE_OK)
         st = sn_profile_check(p, err);
+    if (st == SONDE_OK)
+        st = sn_left_tell(p, err);
     if (st != SONDE_OK) {
         sn_profile_free(p);
         return st;
@@ -87,5 +90,14 @@ sonde_status sn_profile_read_file(const char *path, bool map, sn_allocator *allo
     SN_TRY(sn_file_open(&file, path, map, alloc, err));
     sonde_status st = sn_profile_read_bytes(file.data, file.bytes, path, alloc, profile, err);
     sn_file_close(&file);
-    return st;
+    SN_TRY(st);
+    const char *slash = strrchr(path, '/');
+    const char *name = sn_arena_strdup(&(*profile)->arena, slash ? slash + 1 : path);
+    if (!name) {
+        sn_profile_free(*profile);
+        *profile = NULL;
+        return sn_fail_memory(err, strlen(path));
+    }
+    (*profile)->file_name = name;
+    return SONDE_OK;
 }

@@ -16,13 +16,20 @@ static void fill(double *to, size_t n, double at, double noise)
     }
 }
 
+/* Nothing else is compared. */
+static void compare_alone(const double *a, size_t n, const double *b, size_t m, sn_change *c)
+{
+    double room[2 * MANY];
+    sn_compare_samples(a, n, b, m, SN_COMPARE_ERROR, room, c);
+}
+
 static sn_change change_of(size_t n, double old, size_t m, double now, double noise)
 {
     double a[MANY], b[MANY];
     sn_change c;
     fill(a, n, old, noise);
     fill(b, m, now, noise);
-    sn_compare_samples(a, n, b, m, &c);
+    compare_alone(a, n, b, m, &c);
     return c;
 }
 
@@ -61,7 +68,7 @@ TEST(one_outlier_changes_nothing)
     fill(a, MANY, 1000, 0.02);
     fill(b, MANY, 1000, 0.02);
     b[7] = 1e9; /* somebody else took the core */
-    sn_compare_samples(a, MANY, b, MANY, &c);
+    compare_alone(a, MANY, b, MANY, &c);
     CHECK_EQ(c.verdict, SN_VERDICT_SAME);
 }
 
@@ -73,11 +80,11 @@ TEST(clocks_of_whole_microseconds_are_compared)
         a[i] = i % 3 ? 2000 : 3000;
         b[i] = i % 3 ? 2000 : 3000;
     }
-    sn_compare_samples(a, 100, b, 100, &c);
+    compare_alone(a, 100, b, 100, &c);
     CHECK(c.p > 0.5 && c.ratio == 1);
     for (size_t i = 0; i < 100; i++)
         a[i] = b[i] = 0;
-    sn_compare_samples(a, 100, b, 100, &c);
+    compare_alone(a, 100, b, 100, &c);
     CHECK_EQ(c.verdict, SN_VERDICT_SAME);
     CHECK(c.p == 1);
 }
@@ -205,6 +212,189 @@ TEST(what_one_side_did_in_one_step_is_one_row_of_both)
     }
     sn_profile_free(old);
     sn_profile_free(now);
+    CHECK_EQ(m.live, 0);
+}
+
+/* A run of two nodes, the second at a place in time of its own. */
+static void add_run(sn_profile *p, uint64_t at, uint64_t first_ns, uint64_t second_ns)
+{
+    const uint64_t wall = first_ns + second_ns + 1000;
+    const uint32_t it = syn_span(p, SN_CAT_ITERATION, 0, at, wall, "run")->id;
+    syn_op(p, it, at, first_ns, 0);
+    syn_op(p, it, at + first_ns, second_ns, 1);
+}
+
+static sn_profile *two_nodes(sn_allocator *alloc, const char *boot)
+{
+    sn_profile *p = syn_profile(alloc);
+    syn_step(p, "Conv", "conv1", "", "");
+    syn_step(p, "Gemm", "fc", "", "");
+    p->boot = boot;
+    p->start_mono_ns = 1000000;
+    return p;
+}
+
+TEST(one_slow_run_makes_no_operator_large)
+{
+    failing_alloc m;
+    sonde_error err = {0};
+    sn_comparison c;
+    failing_init(&m);
+    sn_profile *old = two_nodes(&m.a, ""), *now = two_nodes(&m.a, "");
+    for (uint64_t i = 0; i < 50; i++) { /* fc takes 1 % of a run, and 40 ms once */
+        add_run(old, i * 100 * MS, 990000 + i * 7919 % 1000, i == 20 ? 40 * MS : 10000 + i % 3);
+        add_run(now, i * 100 * MS, 490000 + i * 7919 % 1000, 12000 + i % 3);
+    }
+    CHECK_OK(sn_profile_compare(old, now, SN_BY_OP, &m.a, &c, &err));
+    const sn_compare_row *fc = row_named(&c, "Gemm");
+    CHECK(fc && fc->old_ns > 0.4 * c.total.old_ns); /* by means, which add up */
+    CHECK_MSG(fc->old_share > 0.009 && fc->old_share < 0.011, "%f", fc->old_share);
+    CHECK_EQ(fc->change.verdict, SN_VERDICT_SLOWER);
+    CHECK_EQ(c.total.change.verdict, SN_VERDICT_FASTER);
+    sn_comparison_free(&c);
+    sn_profile_free(old);
+    sn_profile_free(now);
+}
+
+/* Two profiles of a machine whose clock is low in every second stretch of sixty runs, with turns of
+ * `burst` runs of each side. */
+static void take_turns(sn_profile *old, sn_profile *now, uint64_t runs, uint64_t burst,
+                       double slower)
+{
+    uint64_t at = 0;
+    for (uint64_t i = 0; i < 2 * runs; i++) {
+        const double level = i / 60 % 2 ? 1.6 : 1;
+        const double noise = 1 + 0.01 * fabs((double)test_randf());
+        const bool second = (i + burst) / (2 * burst) % 2 != 0; /* OLD NEW NEW OLD */
+        const uint64_t conv = (uint64_t)(MS * level * noise * (second ? slower : 1));
+        add_run(second ? now : old, at, conv, (uint64_t)(MS / 2 * level));
+        at += 4 * MS;
+    }
+}
+
+TEST(profiles_recorded_in_turns_are_compared_turn_by_turn)
+{
+    static const uint64_t bursts[] = {1, 3, 5};
+    for (size_t k = 0; k < 3; k++) {
+        failing_alloc m;
+        sonde_error err = {0};
+        sn_comparison c;
+        failing_init(&m);
+        sn_profile *old = two_nodes(&m.a, "boot"), *now = two_nodes(&m.a, "boot");
+        take_turns(old, now, 210, bursts[k], 1.15);
+        CHECK_OK(sn_profile_compare(old, now, SN_BY_NODE, &m.a, &c, &err));
+        const sn_compare_row *conv = row_named(&c, "Conv"), *fc = row_named(&c, "Gemm");
+        CHECK_MSG(conv->change.turns >= 20, "%zu turns", conv->change.turns);
+        CHECK_EQ(conv->change.verdict, SN_VERDICT_SLOWER);
+        CHECK_MSG(conv->change.low > 1.1 && conv->change.high < 1.2, "%f … %f", conv->change.low,
+                  conv->change.high);
+        CHECK_EQ(fc->change.verdict, SN_VERDICT_SAME);
+        sn_comparison_free(&c);
+        sn_profile_free(old);
+        sn_profile_free(now);
+        CHECK_EQ(m.live, 0);
+    }
+}
+
+TEST(profiles_of_other_times_or_clocks_have_no_turns)
+{
+    static const struct {
+        const char *old, *now;
+        uint64_t later; /* that the second began */
+    } cases[] = {{"boot", "other", 0}, {"", "", 0}, {"boot", "boot", UINT64_C(1500) * MS}};
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        failing_alloc m;
+        sonde_error err = {0};
+        sn_comparison c;
+        failing_init(&m);
+        sn_profile *old = two_nodes(&m.a, cases[k].old), *now = two_nodes(&m.a, cases[k].now);
+        take_turns(old, now, 200, 1, 1.15);
+        now->start_mono_ns += cases[k].later;
+        CHECK_OK(sn_profile_compare(old, now, SN_BY_NODE, &m.a, &c, &err));
+        CHECK_EQ(c.total.change.turns, 0);
+        CHECK_EQ(row_named(&c, "Gemm")->change.turns, 0);
+        sn_comparison_free(&c);
+        CHECK_OK(sn_profile_compare(old, old, SN_BY_NODE, &m.a, &c, &err));
+        CHECK_EQ(c.total.change.turns, 0); /* a profile took no turns with itself */
+        CHECK(c.total.change.ratio == 1 && c.total.change.p == 1);
+        sn_comparison_free(&c);
+        sn_profile_free(old);
+        sn_profile_free(now);
+        CHECK_EQ(m.live, 0);
+    }
+}
+
+/* Of 40 operators that are all the same, about one in two comparisons would name one if each had
+ * the whole error for itself. */
+TEST(many_rows_of_noise_are_no_more_alarms_than_one)
+{
+    enum { ROWS = 40, RUNS = 60, TRIES = 60 };
+    int alarms = 0;
+    for (int n = 0; n < TRIES; n++) {
+        failing_alloc m;
+        sonde_error err = {0};
+        sn_comparison c;
+        failing_init(&m);
+        sn_profile *sides[2];
+        for (int k = 0; k < 2; k++) {
+            sides[k] = syn_profile(&m.a);
+            for (int r = 0; r < ROWS; r++) {
+                char *name = sn_arena_printf(&sides[k]->arena, "node%d", r);
+                syn_step(sides[k], "Conv", name, "", "");
+            }
+            for (uint64_t i = 0; i < RUNS; i++) {
+                const uint32_t it =
+                    syn_span(sides[k], SN_CAT_ITERATION, 0, i * 100 * MS, 90 * MS, "run")->id;
+                for (uint32_t r = 0; r < ROWS; r++) {
+                    const double u = (double)test_randf();
+                    syn_op(sides[k], it, i * 100 * MS + 2 * r * MS,
+                           (uint64_t)(MS * (1 + 0.3 * u * u)), r);
+                }
+            }
+        }
+        CHECK_OK(sn_profile_compare(sides[0], sides[1], SN_BY_NODE, &m.a, &c, &err));
+        int named = 0;
+        for (size_t i = 0; i < c.rows.n; i++)
+            named += c.rows.data[i].change.verdict == SN_VERDICT_SLOWER ||
+                     c.rows.data[i].change.verdict == SN_VERDICT_FASTER;
+        alarms += named > 0;
+        sn_comparison_free(&c);
+        sn_profile_free(sides[0]);
+        sn_profile_free(sides[1]);
+    }
+    CHECK_MSG(alarms <= TRIES / 20, "%d of %d", alarms, TRIES);
+}
+
+TEST(a_node_that_another_program_calls_after_its_output_is_found)
+{
+    failing_alloc m;
+    sonde_error err = {0};
+    sn_comparison c;
+    failing_init(&m);
+    for (int swapped = 0; swapped < 2; swapped++) {
+        static const char *const ours[][3] = {{"Conv", "conv1", "Relu"}, {"Gemm", "fc", ""}};
+        static const char *const theirs[][3] = {{"Conv", "features", ""}, {"Gemm", "fc", ""}};
+        static const char *const split[][3] = {{"Conv", "conv1_output_0", ""}, {"Gemm", "fc", ""}};
+        sn_profile *own = steps_of(&m.a, ours, 2), *other = steps_of(&m.a, theirs, 2);
+        sn_profile *exported = steps_of(&m.a, split, 2);
+        sn_prof_tensor value = syn_tensor(own, "features", "f32", 0, NULL);
+        other->record_ns = exported->record_ns = NAN;
+        own->steps.data[0].outputs = &value;
+        own->steps.data[0].n_outputs = 1;
+        for (int k = 0; k < 2; k++) { /* by the value it makes, and as exporters call that */
+            sn_profile *const named = k ? exported : other;
+            CHECK_OK(sn_profile_compare(swapped ? named : own, swapped ? own : named, SN_BY_NODE,
+                                        &m.a, &c, &err));
+            const sn_compare_row *row = row_named(&c, "Conv+Relu");
+            CHECK_EQ(c.rows.n, 3);
+            CHECK(row && row->old_calls == 1 && row->new_calls == 1);
+            CHECK_STR(row->example, "conv1, add1, relu1"); /* the value is no node */
+            sn_comparison_free(&c);
+        }
+        sn_profile_free(own);
+        sn_profile_free(other);
+        sn_profile_free(exported);
+    }
     CHECK_EQ(m.live, 0);
 }
 

@@ -63,6 +63,40 @@ TEST(warm_up_is_left_out_and_rows_add_up_to_the_mean)
     CHECK_EQ(m.live, 0);
 }
 
+/* Conv runs twice in each of five runs, Gemm once in two of them; the last run is interrupted. */
+TEST(what_a_row_usually_takes_is_not_moved_by_one_slow_run)
+{
+    failing_alloc m;
+    sn_prof_summary s;
+    sonde_error err = {0};
+    failing_init(&m);
+    sn_profile *p = syn_profile(&m.a);
+    const uint32_t conv = syn_step(p, "Conv", "conv1", "", ""),
+                   gemm = syn_step(p, "Gemm", "fc", "", "");
+    for (uint64_t i = 0; i < 5; i++) {
+        const uint64_t at = i * 200 * MS, slow = i == 4 ? 100 * MS : 0;
+        const uint32_t it = syn_span(p, SN_CAT_ITERATION, 0, at, 10 * MS + slow, "run")->id;
+        syn_op(p, it, at, (2 + i % 2) * MS, conv);
+        syn_op(p, it, at + 4 * MS, MS + slow, conv);
+        if (i < 2)
+            syn_op(p, it, at + 6 * MS, 3 * MS, gemm);
+    }
+    CHECK_OK(sn_profile_summarise(p, SN_BY_OP, &s, &err));
+    double sum = 0;
+    for (size_t i = 0; i < s.rows.n; i++) {
+        const sn_prof_row *r = &s.rows.data[i];
+        sum += r->usual_share;
+        if (strcmp(r->name, "Conv") == 0) /* 3, 4, 3, 4, 103: the median of the sums */
+            CHECK_NEAR(r->usual_ns, 4.0 * MS);
+        if (strcmp(r->name, "Gemm") == 0) /* in two of five runs */
+            CHECK_NEAR(r->usual_ns, 3.0 * MS * 2 / 5);
+    }
+    CHECK(fabs(sum - 1) < 1e-9);
+    sn_prof_summary_free(&s);
+    sn_profile_free(p);
+    CHECK_EQ(m.live, 0);
+}
+
 TEST(a_profile_without_runs_has_empty_figures)
 {
     failing_alloc m;

@@ -101,6 +101,48 @@ TEST(a_profile_of_onnxruntime_is_read)
     unload(&l);
 }
 
+TEST(nodes_that_passes_of_onnxruntime_made_are_called_as_in_the_model)
+{
+    static const struct {
+        const char *name, *op, *node;
+    } cases[] = {
+        {"/conv1/Conv", "Conv", "/conv1/Conv"},
+        {"/relu/Relu_output_0_nchwc", "Conv", "/relu/Relu_output_0"},
+        {"/relu/Relu_output_0_nchwc_token_12", "Conv", "/relu/Relu_output_0"},
+        {"/conv1/Conv_token_1", "QLinearConv", "/conv1/Conv"},
+        {"fused /pooler/dense/Gemm", "FusedGemm", "/pooler/dense/Gemm"},
+        {"/attention/MatMul/MatMulScaleFusion/", "FusedMatMul", "/attention/MatMul"},
+        {"/attention/MatMul/MatmulTransposeFusion//MatMulScaleFusion/", "FusedMatMul",
+         "/attention/MatMul"},
+        {"/block/Mul/QuickGeluFusion/_token_4", "QuickGelu", "/block/Mul"},
+        {"/pool_DequantizeLinear/duplicated", "DequantizeLinear", "/pool_DequantizeLinear"},
+        /* What is left would be no name of the model. */
+        {"ReorderOutput_token_43", "ReorderOutput", "ReorderOutput_token_43"},
+        {"BiasGelu", "BiasGelu", "BiasGelu"},
+        {"Gather_token_1", "Gather", "Gather_token_1"},
+        {"_nchwc", "Conv", "_nchwc"},
+        {"/Fusion/", "Conv", "/Fusion/"},
+        {"fused ", "Conv", "fused "},
+        {"a_token_", "Conv", "a_token_"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[1000];
+        loaded l;
+        snprintf(text, sizeof text,
+                 "[{\"cat\":\"Session\",\"pid\":7,\"tid\":9,\"dur\":500,\"ts\":1000,\"ph\":\"X\","
+                 "\"name\":\"model_run\",\"args\":{}},{\"cat\":\"Node\",\"pid\":7,\"tid\":9,"
+                 "\"dur\":300,\"ts\":1010,\"ph\":\"X\",\"name\":\"%s_kernel_time\",\"args\":"
+                 "{\"op_name\":\"%s\"}}]",
+                 cases[i].name, cases[i].op);
+        CHECK(load(&l, text, strlen(text)));
+        const sn_prof_step *step = &l.p->steps.data[0];
+        CHECK_STR(step->name, cases[i].name); /* as the program calls it */
+        CHECK_EQ(step->n_origins, 1);
+        CHECK_STR(step->origins[0].name, cases[i].node);
+        unload(&l);
+    }
+}
+
 TEST(a_trace_of_pytorch_is_read_with_own_times)
 {
     loaded l;
