@@ -431,4 +431,5 @@ fail:
 const sn_exporter sn_exporter_chrome = {.suffix = ".json",
                                         .name = "chrome",
                                         .summary = "Trace for chrome://tracing and ui.perfetto.dev",
+                                        .lists_spans = true,
                                         .write = write_chrome};

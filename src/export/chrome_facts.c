@@ -8,6 +8,7 @@
 
 #include "base/date.h"
 #include "profile/chrome_keys.h"
+#include "profile/left.h"
 
 static void fact_text(sn_writer *w, bool *first, const char *key, const char *value)
 {
@@ -207,6 +208,67 @@ static void put_lives(sn_writer *w, bool *first, const sn_profile *p)
     sn_put(w, "]");
 }
 
+static void put_left_step(sn_writer *w, const sn_prof_left_step *s, uint32_t span)
+{
+    sn_put(w, "[");
+    if (span) {
+        sn_put_u64(w, span);
+        sn_put(w, ",");
+    }
+    sn_put_number(w, s->calls);
+    sn_put(w, ",");
+    sn_put_number(w, s->total_ns);
+    for (size_t k = 0; k < SN_LEFT_POINTS; k++) {
+        sn_put(w, ",");
+        sn_put_number(w, s->points[k]);
+    }
+    sn_put(w, "]");
+}
+
+/* Runs without events: the time of each, then for each step its first span, calls, time in all and
+ * quantiles of a call. */
+static void put_left(sn_writer *w, bool *first, const sn_profile *p, const uint32_t *first_span)
+{
+    const sn_prof_left *l = &p->left;
+    bool own = true, any = false;
+    char note[160];
+    if (!l->wall_ns.n && !l->warmups)
+        return;
+    sn_put_key(w, first, "left_out");
+    sn_put(w, "{");
+    fact_text(w, &own, "note", sn_left_note(p, sn_left_kept(p), note));
+    fact_u64(w, &own, "runs", l->wall_ns.n);
+    fact_u64(w, &own, "warmups", l->warmups);
+    fact_number(w, &own, "cost_ns", l->cost_ns);
+    fact_u64(w, &own, "first_ns", l->first_ns);
+    fact_u64(w, &own, "last_ns", l->last_ns);
+    sn_put_key(w, &own, "wall_ns");
+    sn_put(w, "[");
+    for (size_t i = 0; i < l->wall_ns.n; i++) {
+        sn_put(w, i ? "," : "");
+        sn_put_number(w, l->wall_ns.data[i]);
+    }
+    sn_put(w, "]");
+    for (size_t i = 0; i < l->steps.n; i++) {
+        const sn_prof_left_step *s = &l->steps.data[i];
+        if (s->step < p->steps.n)
+            continue;
+        sn_put_key(w, &own, s->step == SN_LEFT_MEMORY ? "memory" : "other");
+        put_left_step(w, s, 0);
+    }
+    sn_put_key(w, &own, "steps");
+    sn_put(w, "[");
+    for (size_t i = 0; i < l->steps.n; i++) {
+        const sn_prof_left_step *s = &l->steps.data[i];
+        if (s->step >= p->steps.n || !first_span[s->step])
+            continue;
+        sn_put(w, any ? ",\n" : "\n");
+        put_left_step(w, s, first_span[s->step]);
+        any = true;
+    }
+    sn_put(w, "]}");
+}
+
 void sn_chrome_facts(sn_writer *w, const sn_profile *p, const sn_prof_summary *s,
                      const uint32_t *first_span)
 {
@@ -232,5 +294,6 @@ void sn_chrome_facts(sn_writer *w, const sn_profile *p, const sn_prof_summary *s
     put_threads(w, &first, p);
     put_folded(w, &first, p);
     put_steps(w, &first, p, first_span);
+    put_left(w, &first, p, first_span);
     put_lives(w, &first, p);
 }

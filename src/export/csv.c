@@ -149,6 +149,11 @@ static void put_totals(csv *c)
     end_line(c);
     put_text(c, sn_sheet_note(&c->sheet));
     end_line(c);
+    const char *about = sn_sheet_about(&c->sheet);
+    if (about) {
+        put_text(c, about);
+        end_line(c);
+    }
 }
 
 static sonde_status write_csv_with(const sn_profile *p, const sn_export_options *opt, sn_sink *sink,

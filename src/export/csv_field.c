@@ -14,22 +14,16 @@ static bool starts_formula(char c)
 void sn_put_csv_field(sn_writer *w, const char *text, bool harmless)
 {
     const bool quoted = strpbrk(text, ",\"\r\n") != NULL;
-    const unsigned char *s = (const unsigned char *)text;
-    size_t n = strlen(text);
     bool fresh = harmless;
     sn_put(w, quoted ? "\"" : "");
-    while (n) {
-        uint32_t code;
-        const size_t len = sn_utf8_char(s, n, &code);
-        sn_put(w, fresh && starts_formula((char)*s) ? "'" : "");
+    for (const char *s = text; *s;) {
+        sn_put(w, fresh && starts_formula(*s) ? "'" : "");
         sn_put(w, *s == '"' ? "\"" : "");
-        if (len)
-            sn_put_bytes(w, s, len);
-        else
-            sn_put(w, "\xEF\xBF\xBD");
         fresh = harmless && *s == ';';
-        s += len ? len : 1;
-        n -= len ? len : 1;
+        const bool line = s[0] == '\r' && s[1] == '\n'; /* an end of a line, which may stand here */
+        if (line)
+            sn_put(w, "\r");
+        s += line ? 1 : sn_put_char(w, s);
     }
     sn_put(w, quoted ? "\"" : "");
 }

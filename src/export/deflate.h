@@ -13,7 +13,7 @@ typedef struct sn_deflate {
     uint32_t crc;
     uint64_t bytes_in, bytes_out;
     size_t n;
-    unsigned char block[16384];
+    unsigned char block[8192];
 } sn_deflate;
 
 /* Not to be moved afterwards: the sink points at it. */

@@ -4,6 +4,7 @@
 #ifndef SN_EXPORT_EXPORT_H
 #define SN_EXPORT_EXPORT_H
 
+#include "base/log.h"
 #include "profile/profile.h"
 
 /* Where bytes go; returns false to stop (full disk). */
@@ -34,6 +35,8 @@ sonde_status sn_export_table(const sn_profile *p, const sn_table_options *opt, s
 
 typedef struct sn_trend sn_trend; /* export/trend.h */
 
+#define SN_TRACE_LIMIT ((uint64_t)256 << 20) /* bytes of a trace where nobody says otherwise */
+
 /* The rows and what-if columns of .csv and .xlsx, 0 = the default in brackets; what traces show. */
 typedef struct sn_export_options {
     double ratio_90, ratio_80, ratio_70, ratio_others; /* latency now / then [4, 2.5, 2, 1] */
@@ -43,6 +46,7 @@ typedef struct sn_export_options {
     bool folded_nodes;   /* .csv and .xlsx: also a row, at zero, for each node that never runs */
     const sonde_sparse_ratio *measured; /* by weight shape: they count before those above */
     size_t n_measured;
+    const char *measured_about; /* when and where they were; NULL: not said */
     /* The report page, see sonde_export_options. */
     const sn_profile *before;
     const char *before_title, *title;
@@ -51,6 +55,9 @@ typedef struct sn_export_options {
     const sonde_scenario_time *scenarios;
     size_t n_scenarios;
     bool live;
+    uint64_t limit; /* bytes of a format that lists spans: the spans of further runs are left out,
+                       which `log` is told; 0: none */
+    const sn_log *log;             /* may be NULL */
     const sn_trend *const *trends; /* shown beside the profile */
     size_t n_trends;
 } sn_export_options;
@@ -59,6 +66,7 @@ typedef struct sn_exporter {
     const char *suffix; /* ".json" */
     const char *name;   /* "chrome" */
     const char *summary;
+    bool lists_spans; /* its size grows with the number of runs */
     sonde_status (*write)(const sn_profile *p, sn_sink *sink, sonde_error *err);
     /* The same with options; NULL: the format has none. */
     sonde_status (*write_with)(const sn_profile *p, const sn_export_options *opt, sn_sink *sink,

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "export/export.h"
+#include "base/list_text.h"
+#include "export/limit.h"
+#include "export/units.h"
 
 static bool write_stdout(sn_sink *sink, const void *data, size_t bytes)
 {
@@ -18,14 +20,36 @@ static bool write_writer(sn_sink *sink, const void *data, size_t bytes)
     return sn_file_writer_put(sink->user, data, bytes);
 }
 
+static sonde_status write_limited(const sn_profile *p, const sn_exporter *format,
+                                  const sn_export_options *opt, size_t runs, size_t all,
+                                  sn_sink *sink, sonde_error *err)
+{
+    sn_prof_limited few;
+    char limit[SN_BYTES_TEXT];
+    SN_TRY(sn_profile_limit(p, runs, &few, err));
+    if (opt->log)
+        sn_log_write(opt->log, SN_LOG_WARN,
+                     "the %s file has the spans of %zu of %zu runs, as its size is limited to %s; "
+                     "figures are those of all runs",
+                     format->suffix, all + p->left.wall_ns.n - few.shown.left.wall_ns.n,
+                     all + p->left.wall_ns.n, sn_bytes_text(limit, opt->limit));
+    const sonde_status st = sn_export_call(format, &few.shown, opt, sink, err);
+    sn_profile_limited_free(&few);
+    return st;
+}
+
+/* A joined profile is made of files that had a limit. */
 static sonde_status write_format(const sn_profile *p, const sn_exporter *format,
                                  const sn_export_options *opt, sn_sink *sink, sonde_error *err)
 {
+    size_t runs = 0, all = 0;
     sn_profile shown = *p;
     if (opt && opt->categories)
         shown.categories = opt->categories;
-    return opt && format->write_with ? format->write_with(&shown, opt, sink, err)
-                                     : format->write(&shown, sink, err);
+    if (opt && opt->limit && format->lists_spans && !p->workers.n)
+        SN_TRY(sn_export_runs_that_fit(format, &shown, opt, &runs, &all, err));
+    return runs < all ? write_limited(&shown, format, opt, runs, all, sink, err)
+                      : sn_export_call(format, &shown, opt, sink, err);
 }
 
 static sonde_status to_stdout(sn_export_fn write, void *user, sonde_error *err)
@@ -76,14 +100,13 @@ static bool is_stdout(const char *path, const sn_exporter *format)
 
 static sonde_status no_format(const char *path, sonde_error *err)
 {
-    char known[256] = "";
+    sn_list_text known = {0};
     const sn_exporter *row;
-    for (size_t k = 0; (row = sn_exporter_row(k)) != NULL; k++) {
-        size_t n = strlen(known);
-        snprintf(known + n, sizeof known - n, "%s%s", k ? ", " : "", row->suffix);
-    }
+    for (size_t k = 0; (row = sn_exporter_row(k)) != NULL; k++)
+        sn_list_add(&known, "%s", row->suffix);
     return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                   "unknown format of '%s'; the suffix must be one of %s", path, known);
+                   "unknown format of '%.300s'; the suffix must be one of %s", path,
+                   sn_list_end(&known));
 }
 
 sonde_status sn_export_file(const sn_profile *p, const char *path, sonde_error *err)

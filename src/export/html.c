@@ -68,16 +68,22 @@ static sonde_status compare(const sn_profile *p, const sn_export_options *opt, s
     return sn_page_comparison(opt->before, p, opt, sink, err);
 }
 
+/* Profiles of other programs do not say which model they are of: their file does, as a rule. */
+static const char *title_of(const sn_profile *p, const char *title)
+{
+    return (title && *title) || *p->model_name ? title : p->file_name;
+}
+
 static sonde_status put_profiles(const sn_profile *p, const sn_export_options *opt, sn_sink *sink,
                                  sonde_error *err)
 {
     if (opt->before) {
         const sn_export_options none = {0}; /* findings are of what is now */
-        SN_TRY(
-            put_block(sn_page_data, "profile", opt->before_title, opt->before, &none, sink, err));
+        SN_TRY(put_block(sn_page_data, "profile", title_of(opt->before, opt->before_title),
+                         opt->before, &none, sink, err));
         SN_TRY(put_block(compare, "comparison", "", p, opt, sink, err));
     }
-    return put_block(sn_page_data, "profile", opt->title, p, opt, sink, err);
+    return put_block(sn_page_data, "profile", title_of(p, opt->title), p, opt, sink, err);
 }
 
 /* The page up to `end`; one that may be live may ask the program that serves it. */
@@ -125,6 +131,7 @@ const sn_exporter sn_exporter_html = {
     .suffix = ".html",
     .name = "html",
     .summary = "Report page: one file for a browser, with timeline, graph, memory and more",
+    .lists_spans = true,
     .write = write_page_plain,
     .write_with = write_page,
 };
@@ -133,6 +140,7 @@ const sn_exporter sn_exporter_page_data = {
     .suffix = ".page.gz",
     .name = "page",
     .summary = "What the report page reads: JSON and columns (docs/profile-format.md)",
+    .lists_spans = true,
     .write = write_data_plain,
     .write_with = write_data,
 };

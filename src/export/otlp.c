@@ -563,5 +563,6 @@ const sn_exporter sn_exporter_otlp = {.suffix = ".otlp.json",
                                       .name = "otlp",
                                       .summary = "OpenTelemetry spans, as a collector takes them "
                                                  "over HTTP",
+                                      .lists_spans = true,
                                       .write = write_otlp,
                                       .write_with = write_otlp_with};

@@ -27,6 +27,7 @@ static void put_change(sn_writer *w, const sn_compare_row *r)
     sn_put_key_number(w, &first, "high", c->high);
     sn_put_key(w, &first, "p");
     sn_put_fixed(w, c->p, 9);
+    sn_put_key_number(w, &first, "turns", (double)c->turns);
     sn_put_key_text(w, &first, "verdict", sn_verdict_name(c->verdict));
     sn_put(w, "}");
 }

@@ -166,18 +166,19 @@ static sonde_status put_summary(sn_writer *w, const sn_profile *p, sonde_error *
     return SONDE_OK;
 }
 
-static void put_finding(sn_writer *w, bool *first, sonde_severity severity, const char *topic,
-                        const char *said, const char *evidence, const char *remedy)
+static void put_finding(sn_writer *w, bool *first, const sonde_finding *f, double gain)
 {
     static const char *const severities[] = {"good", "note", "slow"};
     bool own = true;
     sn_put(w, *first ? "{" : ",{");
     *first = false;
-    sn_put_key_text(w, &own, "severity", severities[severity]);
-    sn_put_key_text(w, &own, "topic", topic);
-    sn_put_key_text(w, &own, "finding", said);
-    sn_put_key_text(w, &own, "evidence", evidence);
-    sn_put_key_text(w, &own, "remedy", remedy);
+    sn_put_key_text(w, &own, "severity", severities[f->severity]);
+    sn_put_key_text(w, &own, "topic", f->topic);
+    sn_put_key_text(w, &own, "finding", f->finding);
+    sn_put_key_text(w, &own, "evidence", f->evidence);
+    sn_put_key_text(w, &own, "remedy", f->remedy);
+    if (gain > 0)
+        sn_put_key_number(w, &own, "gain", gain);
     sn_put(w, "}");
 }
 
@@ -188,14 +189,10 @@ static sonde_status put_findings(sn_writer *w, const sn_profile *p, const sn_exp
     SN_TRY(sn_findings_of(p, &own, err));
     bool first = true;
     sn_put(w, "[");
-    for (size_t i = 0; i < own.list.n; i++) {
-        const sonde_finding *f = &own.list.data[i];
-        put_finding(w, &first, f->severity, f->topic, f->finding, f->evidence, f->remedy);
-    }
-    for (size_t i = 0; i < opt->n_findings; i++) {
-        const sonde_finding *f = &opt->findings[i];
-        put_finding(w, &first, f->severity, f->topic, f->finding, f->evidence, f->remedy);
-    }
+    for (size_t i = 0; i < own.list.n; i++)
+        put_finding(w, &first, &own.list.data[i], own.gains.data[i]);
+    for (size_t i = 0; i < opt->n_findings; i++)
+        put_finding(w, &first, &opt->findings[i], 0);
     sn_put(w, "]");
     sn_findings_free(&own);
     return SONDE_OK;

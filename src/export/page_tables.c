@@ -44,7 +44,7 @@ static void put_row(sn_writer *w, const sn_profile *p, const sn_prof_row *r, sn_
     double roofline = -1;
     if (!r->bracket && r->calls > 0)
         roofline = sn_prof_attained(p, r->peak_ns < 0 ? -1 : r->peak_ns / r->calls,
-                                    r->bytes / r->calls, r->mean_ns / r->calls, &bound);
+                                    r->bytes / r->calls, r->usual_ns / r->calls, &bound);
     sn_put(w, "{");
     sn_put_key_text(w, &first, "name", r->name);
     sn_put_key_text(w, &first, "op", r->op_type);
@@ -54,6 +54,9 @@ static void put_row(sn_writer *w, const sn_profile *p, const sn_prof_row *r, sn_
     sn_put_key_number(w, &first, "mean_ns", r->mean_ns);
     sn_put_key(w, &first, "share");
     sn_put_fixed(w, r->share, 9);
+    sn_put_key_number(w, &first, "usual_ns", r->usual_ns);
+    sn_put_key(w, &first, "usual_share");
+    sn_put_fixed(w, r->usual_share, 9);
     sn_put_key_number(w, &first, "call_mean_ns", r->per_call_mean_ns);
     sn_put_key_number(w, &first, "call_p50_ns", r->per_call_p50_ns);
     sn_put_key_number(w, &first, "call_p99_ns", r->per_call_p99_ns);
@@ -67,6 +70,7 @@ static void put_row(sn_writer *w, const sn_profile *p, const sn_prof_row *r, sn_
     sn_put_key_text(w, &first, "bound", bound);
     sn_put_key_text(w, &first, "arithmetic",
                     r->arithmetic ? sn_arithmetic_text(r->arithmetic, arithmetic) : "");
+    key_true(w, &first, "direct", sn_prof_counts_direct(r));
     put_counts(w, &first, &r->hw);
     sn_put_key(w, &first, "step");
     sn_put_i64(w, r->step < p->steps.n ? (int64_t)r->step : -1);

@@ -49,6 +49,7 @@ sonde_status sn_pftrace_write(const sn_profile *p, const sn_pftrace_section *sec
             good = sn_pftrace_step(t, &p->steps.data[i]);
         for (size_t i = 0; i < p->lives.n && good; i++)
             good = sn_pftrace_life(t, &p->lives.data[i]);
+        good = good && sn_pftrace_left(t, &p->left);
         for (size_t i = 0; i < p->spans.n && good; i++)
             good = sn_pftrace_slice(t, &p->spans.data[i], arrows ? arrows[i] : 0);
         for (size_t i = 0; i < p->counters.n && good; i++)
@@ -100,5 +101,6 @@ const sn_exporter sn_exporter_pftrace = {
     .suffix = ".pftrace",
     .name = "pftrace",
     .summary = "Perfetto trace with the complete profile",
+    .lists_spans = true,
     .write = write_pftrace,
 };

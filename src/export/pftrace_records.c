@@ -118,7 +118,7 @@ void sn_pf_record_facts(sn_proto *p, const sn_profile *f, uint32_t of)
     put_number(p, SN_PF_FACTS_START_MONO_NS, f->start_mono_ns);
     put_text(p, SN_PF_FACTS_BOOT, f->boot);
     put_number(p, SN_PF_FACTS_WALL_ERROR_NS, f->wall_error_ns);
-    if (of)
+    if (of || f->note_stays)
         put_text(p, SN_PF_FACTS_NOTE, f->note);
     put_number(p, SN_PF_FACTS_TRACES, of);
     end(p, m);
@@ -222,6 +222,33 @@ void sn_pf_record_life(sn_proto *p, const sn_prof_life *life)
     put_number(p, SN_PF_LIFE_OFFSET, life->offset);
     put_number(p, SN_PF_LIFE_BYTES, life->bytes);
     put_number(p, SN_PF_LIFE_PLACE, (uint64_t)life->place);
+    end(p, m);
+}
+
+/* Doubles as they lie on a machine that is little-endian, as protobuf has them. */
+static void put_doubles(sn_proto *p, uint32_t field, const double *all, size_t n)
+{
+    if (n)
+        sn_proto_bytes(p, field, all, n * sizeof *all);
+}
+
+void sn_pf_record_left(sn_proto *p, const sn_prof_left *left)
+{
+    marks m = begin(p, SN_PF_RECORD_LEFT);
+    put_number(p, SN_PF_LEFT_WARMUPS, left->warmups);
+    put_double(p, SN_PF_LEFT_COST_NS, left->cost_ns);
+    put_number(p, SN_PF_LEFT_FIRST_NS, left->first_ns);
+    put_number(p, SN_PF_LEFT_LAST_NS, left->last_ns);
+    put_doubles(p, SN_PF_LEFT_WALL_NS, left->wall_ns.data, left->wall_ns.n);
+    for (size_t i = 0; i < left->steps.n; i++) {
+        const sn_prof_left_step *s = &left->steps.data[i];
+        const size_t mark = sn_proto_begin(p, SN_PF_LEFT_STEP);
+        put_number(p, SN_PF_LEFT_STEP_STEP, s->step);
+        put_double(p, SN_PF_LEFT_STEP_CALLS, s->calls);
+        put_double(p, SN_PF_LEFT_STEP_TOTAL_NS, s->total_ns);
+        put_doubles(p, SN_PF_LEFT_STEP_POINTS, s->points, SN_LEFT_POINTS);
+        sn_proto_end(p, mark);
+    }
     end(p, m);
 }
 

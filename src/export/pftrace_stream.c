@@ -287,6 +287,15 @@ bool sn_pftrace_life(sn_pftrace *t, const sn_prof_life *life)
     return sn_pf_packet_end(t, packet);
 }
 
+bool sn_pftrace_left(sn_pftrace *t, const sn_prof_left *left)
+{
+    if (!left->wall_ns.n && !left->warmups)
+        return true;
+    size_t packet = sn_pf_packet(t);
+    sn_pf_record_left(&t->out, left);
+    return sn_pf_packet_end(t, packet);
+}
+
 /* ------------------------------------------------------------------ events */
 typedef struct title { /* what an event is called: a number, or a text where that is 0 */
     uint32_t id;

@@ -48,6 +48,7 @@ bool sn_pftrace_facts(sn_pftrace *t, const sn_profile *facts);
 bool sn_pftrace_thread(sn_pftrace *t, const sn_prof_thread *thread);
 bool sn_pftrace_step(sn_pftrace *t, const sn_prof_step *step);
 bool sn_pftrace_life(sn_pftrace *t, const sn_prof_life *life);
+bool sn_pftrace_left(sn_pftrace *t, const sn_prof_left *left); /* nothing where nothing was */
 /* `arrows`, of an OPERATOR: one bit per thread (the first 64) that had a slice of its work; of a
  * THREAD slice: not 0 when its operator (the parent) lies on another thread and had that bit. A
  * writer that cannot know may give an operator the bits of all other threads, at nine bytes each.

@@ -151,6 +151,7 @@ void sn_pf_record_thread(sn_proto *p, const sn_prof_thread *thread);
 void sn_pf_record_step(sn_proto *p, const sn_prof_step *step);
 void sn_pf_record_counts(sn_proto *p, uint32_t step, const sn_prof_hw *hw);
 void sn_pf_record_life(sn_proto *p, const sn_prof_life *life);
+void sn_pf_record_left(sn_proto *p, const sn_prof_left *left);
 void sn_pf_record_span(sn_proto *p, const sn_prof_span *span, uint32_t name_id, const char *name);
 void sn_pf_record_counter(sn_proto *p, const sn_prof_counter *counter, uint32_t name_id);
 void sn_pf_record_end(sn_proto *p);

@@ -211,7 +211,7 @@ static void put_records(const stretches *inferences, const stretches *records, d
 static sonde_status put_summary(const sn_profile *p, bool by_record, const sn_prof_runs *runs,
                                 sn_writer *w, sonde_error *err)
 {
-    const size_t n = runs->all.n, bytes = (n + 1) * sizeof(double);
+    const size_t n = runs->all.n, left = p->left.wall_ns.n, bytes = (n + left + 1) * sizeof(double);
     double *samples = sn_alloc(p->alloc, bytes);
     stretches inferences = {0}, records = {0};
     bool fine = samples != NULL;
@@ -222,7 +222,9 @@ static sonde_status put_summary(const sn_profile *p, bool by_record, const sn_pr
     } else if (fine) {
         for (size_t i = 0; i < n; i++)
             samples[i] = runs->all.data[i].wall_ns;
-        put_block(w, NULL, samples, n);
+        for (size_t i = 0; i < left; i++)
+            samples[n + i] = p->left.wall_ns.data[i];
+        put_block(w, NULL, samples, n + left);
     }
     sn_vec_free(&inferences, p->alloc);
     sn_vec_free(&records, p->alloc);

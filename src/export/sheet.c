@@ -170,12 +170,23 @@ double sn_sheet_ratio(const sn_sheet *s, uint32_t row, int k)
     return measured > 0 ? measured : ratios[k];
 }
 
-const char *sn_sheet_note(const sn_sheet *s)
+static size_t count_measured(const sn_sheet *s)
 {
     size_t measured = 0;
     for (size_t i = 0; i < s->weights.n; i++)
         for (int k = 0; k < 3; k++)
             measured += measured_ratio(s, (uint32_t)i, k) > 0;
+    return measured;
+}
+
+const char *sn_sheet_about(const sn_sheet *s)
+{
+    return count_measured(s) ? s->options.measured_about : NULL;
+}
+
+const char *sn_sheet_note(const sn_sheet *s)
+{
+    const size_t measured = count_measured(s);
     if (!measured)
         return "note: the perf ratios are assumed, not measured";
     return measured == 3 * s->weights.n

@@ -81,6 +81,8 @@ double sn_sheet_ratio(const sn_sheet *s, uint32_t row, int k);
 const sn_prof_tensor *sn_sheet_weight(const sn_prof_step *step, bool *capable);
 /* That ratios are assumed, or measured, or some of both. */
 const char *sn_sheet_note(const sn_sheet *s);
+/* When and where those that were measured were, as far as that is known; NULL. */
+const char *sn_sheet_about(const sn_sheet *s);
 /* A number with up to nine decimals, as short as it goes, into at least 32 bytes. */
 const char *sn_sheet_number(char *buf, double v);
 

@@ -255,6 +255,7 @@ static sonde_status write_markdown(const sn_profile *p, sn_sink *sink, sonde_err
         put_stat(&w, &unit, "profiler (not included)", s.cost_ns);
     const bool peaks = p->peak_gops[SN_ARITH_F32] > 0;
     char arithmetic[SN_ARITH_TEXT];
+    bool direct = false;
     sn_put(&w, "\n| operator | calls | ");
     sn_put(&w, unit.name);
     sn_put(&w, " | share | GFLOP/s | ");
@@ -283,7 +284,10 @@ static sonde_status write_markdown(const sn_profile *p, sn_sink *sink, sonde_err
         sn_put(&w, " | ");
         put_cell(&w, r->kernel);
         sn_put(&w, " |\n");
+        direct |= sn_prof_counts_direct(r);
     }
+    if (direct)
+        sn_put(&w, "\n" SN_PROF_DIRECT_NOTE "\n");
     sn_prof_summary_free(&s);
     return sn_writer_finish(&w, err);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The timing table: one line for the run, one row per operator (or node), one line of statistics.
  * Plain it has the columns every user of such tables knows (name, time, share); given a terminal's
- * width it adds as many columns as fit. Rows are means per iteration and add up to the first line.
+ * width it shortens names that would leave no room for figures, and adds as many columns as fit.
+ * Rows are means per iteration and add up to the first line.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -13,6 +14,8 @@
 enum {
     MIN_TIME_WIDTH = 7,    /* "99.99ms": tables of successive runs line up */
     MAX_SHAPE_WIDTH = 100, /* longer shape lists push their own row only */
+    LEAST_NAME = 16,       /* columns a name keeps on a narrow terminal */
+    ENOUGH_NAME = 52,      /* for type and node, before there are further columns */
     CELL = SN_ARITH_TEXT
 };
 
@@ -225,6 +228,25 @@ static void put_left(sn_writer *w, const char *text, size_t width)
     sn_put_spaces(w, width > n ? width - n : 0);
 }
 
+static void put_name(sn_writer *w, const char *name, size_t width)
+{
+    const size_t n = sn_put_short(w, name, width);
+    sn_put_spaces(w, width > n ? width - n : 0);
+}
+
+/* What names of these widths get of a terminal that has so much room for both. */
+static void share_room(size_t *first, size_t *second, size_t room)
+{
+    if (*first + *second <= room)
+        return;
+    const size_t half = max_size(room * 2 / 5, LEAST_NAME);
+    if (*first > half)
+        *first = *second + half < room ? room - *second : half;
+    const size_t left = room > *first ? room - *first : 0;
+    if (*second > left)
+        *second = max_size(left, LEAST_NAME);
+}
+
 static void put_shapes(table *t, const char *op_type)
 {
     const sn_prof_row **rows = t->shapes_by_op;
@@ -236,11 +258,18 @@ static void put_shapes(table *t, const char *op_type)
         else
             hi = mid;
     }
-    size_t end = lo, width = strlen("Shape");
+    size_t end = lo, width = strlen("Shape"), node = strlen("Example node");
     for (; end < t->shapes.rows.n && strcmp(rows[end]->op_type, op_type) == 0; end++) {
         size_t n = sn_terminal_width(rows[end]->name);
-        if (n <= MAX_SHAPE_WIDTH)
+        if (n <= MAX_SHAPE_WIDTH || t->opt->width > 0)
             width = max_size(width, n);
+        node = max_size(node, sn_terminal_width(rows[end]->example));
+    }
+    if (t->opt->width > 0) {
+        const size_t figures =
+            strlen("    ") + strlen(" | Count | Mean (ms) | Total (ms) | ns/input elem | ");
+        const size_t all = (size_t)t->opt->width;
+        share_room(&width, &node, all > figures ? all - figures : 0);
     }
     sn_writer *w = &t->w;
     sn_put(w, "\n    ");
@@ -256,7 +285,10 @@ static void put_shapes(table *t, const char *op_type)
     for (size_t i = lo; i < end; i++) {
         const sn_prof_row *r = rows[i];
         sn_put(w, "    ");
-        put_left(w, r->name, width);
+        if (t->opt->width > 0)
+            put_name(w, r->name, width);
+        else
+            put_left(w, r->name, width);
         sn_put(w, " | ");
         put_right(w, r->calls, r->calls == (double)(int64_t)r->calls ? 0 : 1, 5);
         sn_put(w, " | ");
@@ -269,7 +301,7 @@ static void put_shapes(table *t, const char *op_type)
         else
             sn_put(w, "            -");
         sn_put(w, " | ");
-        sn_put_terminal(w, r->example);
+        (void)sn_put_short(w, r->example, node);
         sn_put(w, "\n");
     }
     sn_put(w, "\n");
@@ -278,6 +310,7 @@ static void put_shapes(table *t, const char *op_type)
 /* ------------------------------------------------------------------ one block of rows */
 typedef struct layout {
     size_t type, label, time, share; /* widths; label = type and node name */
+    size_t nodes;                    /* columns left for the nodes of a fused step */
     size_t column[COLUMNS];
     int shown[COLUMNS]; /* which, in order */
     int columns;        /* how many fit */
@@ -304,6 +337,25 @@ static size_t label_width(const layout *l, const sn_prof_row *r, bool by_node)
     return max_size(l->type, sn_terminal_width(r->name)) + 2 + sn_terminal_width(r->example);
 }
 
+/* Names leave room for the figures; the few columns that follow come before the last letters of
+ * long names. */
+static void fit_names(layout *l, bool by_node, size_t width)
+{
+    const size_t figures = 1 + l->time + 1 + max_size(l->share, strlen("share"));
+    const size_t most = max_size(width > figures ? width - figures : 0, LEAST_NAME);
+    const size_t wanted = max_size(width / 2, ENOUGH_NAME), room = most < wanted ? most : wanted;
+    size_t node = by_node && l->label > l->type + 2 ? l->label - l->type - 2 : 0, type = l->label;
+    if (node) {
+        type = l->type;
+        share_room(&type, &node, room > 2 ? room - 2 : 0);
+        l->type = type;
+        l->label = type + 2 + node;
+    } else if (l->label > room) {
+        l->label = room;
+        l->type = l->type < room ? l->type : room;
+    }
+}
+
 static layout measure(const table *t, const sn_prof_summary *s, bool by_node)
 {
     layout l = {.time = MIN_TIME_WIDTH};
@@ -327,8 +379,10 @@ static layout measure(const table *t, const sn_prof_summary *s, bool by_node)
             l.column[c] = max_size(l.column[c], n);
         }
     }
+    l.nodes = SIZE_MAX;
     if (t->opt->width <= 0)
         return l;
+    fit_names(&l, by_node, (size_t)t->opt->width);
     size_t label = max_size(l.label, strlen("operator"));
     size_t used = label + 1 + l.time + 1 + max_size(l.share, strlen("share"));
     for (int c = 0; c < COLUMNS; c++) {
@@ -343,6 +397,7 @@ static layout measure(const table *t, const sn_prof_summary *s, bool by_node)
         l.label = label;
         l.share = max_size(l.share, strlen("share"));
     }
+    l.nodes = (size_t)t->opt->width > used + 2 ? (size_t)t->opt->width - used - 2 : 0;
     return l;
 }
 
@@ -370,17 +425,19 @@ static void put_row(table *t, const layout *l, const sn_prof_row *r, bool by_nod
     if (r->bracket)
         style(t, "2");
     if (by_node && !r->bracket && *r->example) {
-        put_left(w, r->name, l->type + 2);
-        put_left(w, r->example, l->label - l->type - 2);
+        put_name(w, r->name, l->type);
+        sn_put(w, "  ");
+        put_name(w, r->example, l->label - l->type - 2);
     } else {
-        put_left(w, r->name, l->label);
+        put_name(w, r->name, l->label);
     }
     sn_put(w, " ");
     time_text(t, cell, r);
     put_left(w, cell, l->time);
     sn_put(w, " ");
     share_text(cell, r);
-    bool nodes = by_node && *r->nodes && strcmp(r->nodes, r->example) != 0;
+    bool nodes = by_node && *r->nodes && strcmp(r->nodes, r->example) != 0 &&
+                 sn_terminal_width(r->nodes) <= l->nodes;
     put_left(w, cell, l->columns || nodes ? l->share : 0);
     for (int k = 0; k < l->columns; k++) {
         const int c = l->shown[k];
@@ -400,6 +457,19 @@ static void put_row(table *t, const layout *l, const sn_prof_row *r, bool by_nod
     if (r->bracket)
         style(t, "0");
     sn_put(w, "\n");
+}
+
+/* A row at 200 GFLOP/s where the machine has 100 is no mistake: Winograd multiplies less. */
+static void put_winograd(table *t, const layout *l, const sn_prof_summary *s)
+{
+    bool rates = false, any = false;
+    for (int c = 0; c < l->columns; c++)
+        rates |=
+            columns[l->shown[c]].cell == cell_flops || columns[l->shown[c]].cell == cell_roofline;
+    for (size_t i = 0; i < s->rows.n && rates; i++)
+        any |= shown(t, &s->rows.data[i]) && sn_prof_counts_direct(&s->rows.data[i]);
+    if (any)
+        sn_put(&t->w, SN_PROF_DIRECT_NOTE "\n");
 }
 
 static void put_block(table *t, sn_prof_summary *s, bool by_node)
@@ -424,6 +494,7 @@ static void put_block(table *t, sn_prof_summary *s, bool by_node)
         if (t->opt->by_shape && !by_node && !r->bracket)
             put_shapes(t, r->op_type);
     }
+    put_winograd(t, &l, s);
     if (hidden || brackets) {
         char time[CELL + 8], share[CELL + 8];
         time_text(t, time, &rest);

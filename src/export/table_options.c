@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/boolean.h"
 #include "export/export.h"
 
 typedef struct parser {
@@ -23,25 +24,9 @@ static void complain(const parser *p, const char *what, const char *text, const 
         p->warn(p->user, message);
 }
 
-static bool parse_bool(const char *text, bool *out)
-{
-    static const struct {
-        const char *text;
-        bool value;
-    } words[] = {{"1", true},  {"true", true},   {"t", true},  {"yes", true}, {"y", true},
-                 {"0", false}, {"false", false}, {"f", false}, {"no", false}, {"n", false}};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        if (strcasecmp(text, words[i].text) == 0) {
-            *out = words[i].value;
-            return true;
-        }
-    }
-    return false;
-}
-
 static void set_bool(const parser *p, const char *value, bool *out)
 {
-    if (!parse_bool(value, out))
+    if (!sn_boolean_parse(value, out))
         complain(p, "bad value", value, "a boolean is 1, true, t, yes, y or 0, false, f, no, n");
 }
 
@@ -92,7 +77,7 @@ void sn_table_options_parse(const char *text, sn_table_options *out, sn_arena *a
         if (equals) {
             *equals = 0;
             set(&p, word, equals + 1);
-        } else if (!parse_bool(word, &on)) { /* SONDE_TIMING=1 only switches the table on */
+        } else if (!sn_boolean_parse(word, &on)) { /* SONDE_TIMING=1 only switches the table on */
             complain(&p, "no value in", word, "settings are written key=value");
         }
     }

@@ -145,6 +145,13 @@ void sn_put_ms_text(sn_writer *w, uint64_t ns)
     sn_put(w, sn_ms_text(text, ns));
 }
 
+/* Characters that would move the cursor, change colours or turn the direction of what follows. */
+static bool harmless(uint32_t c)
+{
+    return c >= 0x20 && c != 0x7F && !(c >= 0x80 && c <= 0x9F) && !(c >= 0x200E && c <= 0x200F) &&
+           !(c >= 0x2028 && c <= 0x202E) && !(c >= 0x2066 && c <= 0x2069);
+}
+
 void sn_put_json_part(sn_writer *w, const char *text)
 {
     const unsigned char *s = (const unsigned char *)(text ? text : "");
@@ -168,8 +175,8 @@ void sn_put_json_part(sn_writer *w, const char *text)
         } else if (code == '"' || code == '\\') {
             snprintf(escape, sizeof escape, "\\%c", (char)code);
             sn_put(w, escape);
-        } else if (code < 0x20 || code == 0x7F) {
-            snprintf(escape, sizeof escape, "\\u%04x", (unsigned)code & 0xFFu);
+        } else if (!harmless(code)) {
+            snprintf(escape, sizeof escape, "\\u%04x", (unsigned)code & 0xFFFFu);
             sn_put(w, escape);
         } else {
             sn_put_bytes(w, s, len);
@@ -223,18 +230,11 @@ size_t sn_put_char(sn_writer *w, const char *s)
 {
     uint32_t code = 0;
     const size_t len = sn_utf8_char((const unsigned char *)s, strnlen(s, 4), &code);
-    if (len)
+    if (len && (harmless(code) || code == '\t' || code == '\n'))
         sn_put_bytes(w, s, len);
     else
         sn_put(w, "\xEF\xBF\xBD");
     return len ? len : 1;
-}
-
-/* Characters that would move the cursor, change colours or turn the direction of what follows. */
-static bool harmless(uint32_t c)
-{
-    return c >= 0x20 && c != 0x7F && !(c >= 0x80 && c <= 0x9F) && !(c >= 0x200E && c <= 0x200F) &&
-           !(c >= 0x2028 && c <= 0x202E) && !(c >= 0x2066 && c <= 0x2069);
 }
 
 static size_t terminal(sn_writer *w, const char *text)

@@ -10,7 +10,7 @@
 typedef struct sn_writer {
     sn_sink *sink;
     size_t n;
-    char buf[16384];
+    char buf[4096]; /* small: writers are on stacks of the caller's threads */
 } sn_writer;
 
 void sn_writer_init(sn_writer *w, sn_sink *sink);
@@ -43,17 +43,23 @@ void sn_put_key_number(sn_writer *w, bool *first, const char *key, double value)
 /* "labels":{"host":"a","worker":"1"} */
 void sn_put_labels(sn_writer *w, bool *first, const sn_labels *labels);
 
-/* A field of a CSV file (csv_field.c). Bytes that are not UTF-8 become U+FFFD. The first is text
+/* A field of a CSV file (csv_field.c), its characters as sn_put_char writes them. The first is text
  * that no spreadsheet takes for a formula; the second may be one unless `harmless`. */
 void sn_put_csv(sn_writer *w, const char *text);
 void sn_put_csv_field(sn_writer *w, const char *text, bool harmless);
 
-/* The character at s, U+FFFD for a byte that is not UTF-8; how many bytes it took. *s is not 0. */
+/* The character at s, U+FFFD for a byte that is not UTF-8 and for what a terminal would obey when
+ * the file is shown there: control characters but tabs and ends of lines, direction marks. Returns
+ * how many bytes it took. *s is not 0. */
 size_t sn_put_char(sn_writer *w, const char *s);
 
 /* For a terminal: control characters, direction marks and bytes that are not UTF-8 as \xNN. */
 void sn_put_terminal(sn_writer *w, const char *s);
 size_t sn_terminal_width(const char *s); /* columns of the above, one per character */
+
+/* The same in at most so many columns: without what parts of a path repeat, then without the middle
+ * (short_name.c). Returns the columns it took. */
+size_t sn_put_short(sn_writer *w, const char *name, size_t room);
 
 /* f16, f32 and f64, which some formats call fp16, fp32 and fp64. NULL is none. */
 bool sn_is_plain_float(const char *dtype);

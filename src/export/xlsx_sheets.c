@@ -21,6 +21,16 @@ static void put_note(sn_xlsx *x, const char *note)
     sn_xlsx_text(x, SN_STYLE_NOTE, note);
 }
 
+static void put_ratio_notes(sn_xlsx *x)
+{
+    const char *about = sn_sheet_about(&x->sheet);
+    put_note(x, sn_sheet_note(&x->sheet));
+    if (about) {
+        sn_xlsx_row(x);
+        sn_xlsx_text(x, SN_STYLE_NOTE, about);
+    }
+}
+
 /* ------------------------------------------------------------------ Summary */
 static void pair_text(sn_xlsx *x, const char *name, const char *value)
 {
@@ -175,7 +185,7 @@ void sn_xlsx_put_weights(sn_xlsx *x)
             sn_xlsx_number(x, SN_STYLE_SET, sn_sheet_ratio(&x->sheet, (uint32_t)i, k));
     }
     const uint32_t last = x->row;
-    put_note(x, sn_sheet_note(&x->sheet));
+    put_ratio_notes(x);
     sn_xlsx_end_rows(x);
     sn_xlsx_filter(x, 'A', 'E', 1, last);
     sn_put(&x->w, "</worksheet>");
@@ -222,7 +232,7 @@ void sn_xlsx_put_totals(sn_xlsx *x)
     sn_xlsx_formula(x, SN_STYLE_PLAIN, t->support_aim_ratio, "B6/B3");
     sn_xlsx_text(x, SN_STYLE_PLAIN, "the same with the target sparsity");
     const uint32_t end = x->row;
-    put_note(x, sn_sheet_note(&x->sheet));
+    put_ratio_notes(x);
     sn_xlsx_end_rows(x);
     sn_xlsx_filter(x, 'A', 'C', 1, end);
     sn_put(&x->w, "</worksheet>");

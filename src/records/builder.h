@@ -74,6 +74,18 @@ typedef struct sn_profile_builder {
     bool streaming;                 /* spans come in batches, the model's at the end */
 } sn_profile_builder;
 
+/* ---- latest.c ---- */
+/* What is left out of a profile that shows the start and the latest runs: everything that ended
+ * after `from` and began before `to`. */
+typedef struct sn_gap {
+    uint64_t from, to; /* ticks; 0: nothing is left out */
+} sn_gap;
+/* So that about `most` records of each thread remain, and a whole run; 0: all. */
+sn_gap sn_builder_gap(const sn_trace *t, uint64_t since, size_t most);
+bool sn_gap_holds(const sn_gap *gap, const sn_trace_rec *r);
+/* Says in the profile's note how many runs there were. */
+sonde_status sn_gap_note(sn_profile *p, size_t left_out, sonde_error *err);
+
 /* ---- what both share: builder.c ---- */
 /* Index of a ring's thread in threads_seen, added when it is new; UINT32_MAX: out of memory. */
 uint32_t sn_builder_thread(sn_profile_builder *b, const sn_trace_ring *r);

@@ -199,6 +199,12 @@ static size_t put_entry(char *text, size_t bytes, const entry *e)
     return at + (size_t)snprintf(text + at, bytes - at, "of %s\n", e->cpu);
 }
 
+/* What is too large for small stacks. */
+typedef struct rewriting {
+    entry kept[MAX_ENTRIES];
+    char text[sizeof HEADING + (size_t)MAX_ENTRIES * 2 * LINE];
+} rewriting;
+
 /* The newest entries first; the oldest falls off the end. */
 static void write_lines(sn_machine *m, const entry *fresh, size_t n_fresh)
 {
@@ -207,22 +213,26 @@ static void write_lines(sn_machine *m, const entry *fresh, size_t n_fresh)
     sn_cache cache;
     if (!open_folder(m, folder, sizeof folder, true, &cache))
         return;
-    entry kept[MAX_ENTRIES];
-    const size_t n = read_lines(m, &cache, kept);
-    char text[sizeof HEADING + (size_t)MAX_ENTRIES * 2 * LINE];
-    size_t at = (size_t)snprintf(text, sizeof text, "%s\n", HEADING), entries = 0;
+    rewriting *r = sn_alloc(m->ctx->alloc, sizeof *r);
+    if (!r) {
+        sn_cache_close(&cache);
+        return;
+    }
+    const size_t n = read_lines(m, &cache, r->kept);
+    size_t at = (size_t)snprintf(r->text, sizeof r->text, "%s\n", HEADING), entries = 0;
     for (size_t i = 0; i < n_fresh + n && entries < MAX_ENTRIES; i++) {
-        const entry *e = i < n_fresh ? &fresh[i] : &kept[i - n_fresh];
+        const entry *e = i < n_fresh ? &fresh[i] : &r->kept[i - n_fresh];
         bool replaced = false;
         for (size_t k = 0; k < n_fresh && i >= n_fresh; k++)
             replaced |= same_key(e, &fresh[k]);
         if (replaced)
             continue;
-        at += put_entry(text + at, sizeof text - at, e);
+        at += put_entry(r->text + at, sizeof r->text - at, e);
         entries++;
     }
-    if (sn_cache_write_text(&cache, file_name, text, at, m->ctx->alloc, &err))
+    if (sn_cache_write_text(&cache, file_name, r->text, at, m->ctx->alloc, &err))
         sn_log_write(&m->ctx->log, SN_LOG_WARN, "measured peaks are not stored: %s", err.message);
+    sn_free(m->ctx->alloc, r, sizeof *r);
     sn_cache_close(&cache);
 }
 
@@ -247,11 +257,12 @@ static void look(sn_machine *m)
     find_path(m->path, sizeof m->path);
     sn_cpu_level_list(m->ctx->cpu.found, m->levels, sizeof m->levels);
     sn_cpu_unused_list(m->ctx->cpu.found, m->unused, sizeof m->unused);
-    entry list[MAX_ENTRIES];
+    const size_t bytes = MAX_ENTRIES * sizeof(entry); /* too many for small stacks */
+    entry *list = sn_alloc(m->ctx->alloc, bytes);
     char folder[sizeof m->path];
     sn_cache cache;
     size_t n = 0;
-    if (open_folder(m, folder, sizeof folder, false, &cache)) {
+    if (list && open_folder(m, folder, sizeof folder, false, &cache)) {
         n = read_lines(m, &cache, list);
         sn_cache_close(&cache);
     }
@@ -265,6 +276,8 @@ static void look(sn_machine *m)
             m->measured_at_s = list[i].at_s;
         }
     }
+    if (list)
+        sn_free(m->ctx->alloc, list, bytes);
 }
 
 void sn_machine_peaks(sn_machine *m, sn_peaks *one, sn_peaks *all, uint64_t *measured_at_s)

@@ -112,6 +112,8 @@ typedef struct sn_records_request {
     bool sampled; /* only inferences that sampling chose, and nothing beside them */
     bool brief;   /* times, names and shapes: no zeros of weights, no memory. It takes as long as a
                      run of a small model */
+    size_t most;  /* records of a thread: of more, the first and the latest ones and the whole runs
+                     they tell of, at least one; 0: all */
 } sn_records_request;
 sonde_status sn_records_profile_of(sn_records *r, const sn_records_request *request,
                                    sn_profile **profile, sonde_error *err);

@@ -117,8 +117,41 @@ static uint32_t parent_of(const sn_profile_builder *b, const sn_event *e)
     return run ? b->events.data[run->event].span : 0;
 }
 
+static uint64_t beyond(uint64_t more, uint64_t less)
+{
+    return more > less ? more - less : 0;
+}
+
+/* What the steps around a body hold while it runs: their values as planned, and what was taken
+ * between the begin of their run and that of the body, beyond the memory that the body itself has
+ * got by then. */
+static uint64_t used_around(const sn_profile_builder *b, const sn_run_row *run)
+{
+    enum { DEEPEST = 64 };
+    uint64_t sum = 0;
+    for (int depth = 0; run->parent && depth < DEEPEST; depth++) {
+        const sn_trace_rec *own = &b->events.data[run->event].rec;
+        const sn_run_row *outer = sn_builder_run(b, run->parent);
+        const sn_table_row *body = sn_builder_table(b, own->table);
+        const sn_table_row *table =
+            outer ? sn_builder_table(b, b->events.data[outer->event].rec.table) : NULL;
+        if (!table || !table->bytes || !body || own->parent_index >= table->n_steps)
+            break;
+        const sn_binding *made = body->binding;
+        const bool first = own->flags & SN_TRACE_BOUND; /* then its frame is new */
+        const uint64_t got =
+            made->output_bytes + (first ? made->arena_bytes + made->workspace_bytes : 0);
+        const bool known = run->held != UINT64_MAX && outer->held != UINT64_MAX;
+        sum += beyond(table->bytes[own->parent_index].live,
+                      table->binding->info[own->parent_index].workspace_bytes);
+        sum += known ? beyond(beyond(run->held, outer->held), got) : 0;
+        run = outer;
+    }
+    return sum;
+}
+
 /* A MEMORY record is two counters: what is used is what the plan says and what the run has taken
- * beyond that. */
+ * beyond that, and in a body also what the steps around it hold. */
 static sonde_status add_counters(sn_profile_builder *b, const sn_event *e, sonde_error *err)
 {
     const sn_trace_rec *r = &e->rec;
@@ -126,11 +159,12 @@ static sonde_status add_counters(sn_profile_builder *b, const sn_event *e, sonde
     const sn_run_row *run = sn_builder_run(b, r->run);
     if (!table || !table->bytes || r->index >= table->n_steps || !run || run->held == UINT64_MAX)
         return SONDE_OK;
-    const uint64_t held = sn_trace_number(r), taken = held > run->held ? held - run->held : 0;
-    const sn_prof_counter used = {.at_ns = sn_builder_ns(b, r->t0),
-                                  .name = SN_COUNTER_USED,
-                                  .value = (double)(table->bytes[r->index].used + taken),
-                                  .step = table->first_step + r->index};
+    const uint64_t held = sn_trace_number(r), taken = beyond(held, run->held);
+    const sn_prof_counter used = {
+        .at_ns = sn_builder_ns(b, r->t0),
+        .name = SN_COUNTER_USED,
+        .value = (double)(table->bytes[r->index].used + taken + used_around(b, run)),
+        .step = table->first_step + r->index};
     sn_prof_counter allocated = used;
     allocated.name = SN_COUNTER_ALLOCATED;
     allocated.value = (double)held;

@@ -21,6 +21,8 @@ typedef struct sn_step_bytes {
  * the profile's arena. */
 sonde_status sn_records_add_lives(sn_profile *p, const sn_binding *b, const sn_step_bytes **bytes,
                                   sonde_error *err);
+/* One more value for each step that runs bodies: what these need. Behind all spans. */
+sonde_status sn_records_add_body_lives(sn_profile *p, sonde_error *err);
 /* What the context and the process hold. */
 void sn_records_describe_memory(sn_profile *p, sn_records *r);
 /* Share of zeros among the elements of a weight of a step; -1 when it was not counted. */

@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/thread.h"
 #include "exec/session.h"
 #include "export/pftrace_stream.h"
+#include "export/writer.h"
 #include "records/builder.h"
 #include "records/steps.h"
 #include "records/stream.h"
@@ -38,6 +40,11 @@ struct sn_stream {
     size_t threads_told, steps_told, lives_told;
     const char *model_told; /* in the builder's arena; NULL: nothing yet */
     uint64_t dropped_told;
+    uint64_t limit, bytes; /* of the file; no limit: 0 */
+    uint64_t spans;        /* that are in it */
+    uint64_t runs, left;   /* measured ones: in it, and after it was full */
+    bool full;
+    char note[160];
     pthread_t thread;
     _Atomic bool stop;
     pid_t pid;       /* that has the thread */
@@ -50,6 +57,7 @@ struct sn_stream {
 static bool write_file(sn_sink *sink, const void *data, size_t bytes)
 {
     sn_stream *s = sink->user;
+    s->bytes += bytes;
     return sn_file_writer_put(&s->file, data, bytes) && sn_file_writer_flush(&s->file);
 }
 
@@ -113,6 +121,42 @@ static uint64_t arrows_of(const sn_stream *s, const sn_prof_span *span)
     return all & ~((uint64_t)1 << span->thread);
 }
 
+/* Whether this batch would make the file too large. Batches are of whole runs. What a span takes is
+ * not known before there are some, so the first batch only needs room for its beginning. */
+static bool is_full(sn_stream *s)
+{
+    const size_t n = s->builder.p->spans.n;
+    const double each = s->spans ? (double)s->bytes / (double)s->spans : 0;
+    if ((double)s->bytes + each * (double)n > (double)s->limit)
+        s->full = true;
+    return s->full;
+}
+
+/* At once, and again at the end with all that were left out: a killed process tells nothing later.
+ */
+static bool tell_full(sn_stream *s)
+{
+    char limit[SN_BYTES_TEXT];
+    sn_profile *p = s->builder.p;
+    snprintf(
+        s->note, sizeof s->note,
+        "it has the first %llu of %llu runs, as its size is limited to %s; figures are those of "
+        "the runs in it",
+        (unsigned long long)s->runs, (unsigned long long)(s->runs + s->left),
+        sn_bytes_text(limit, s->limit));
+    p->note = s->note;
+    p->note_stays = true;
+    return sn_pftrace_facts(s->trace, p);
+}
+
+static uint64_t measured_runs(const sn_profile *p)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < p->spans.n; i++)
+        n += p->spans.data[i].cat == SN_CAT_ITERATION && !p->spans.data[i].warmup;
+    return n;
+}
+
 /* Which models ran is not known before they did, and nobody knows when the process ends. */
 static bool tell_facts(sn_stream *s)
 {
@@ -127,7 +171,13 @@ static bool tell_facts(sn_stream *s)
 static bool write_batch(sn_stream *s)
 {
     const sn_profile *p = s->builder.p;
+    const bool before = s->full;
     bool fine = tell_facts(s);
+    if (s->limit)
+        *(is_full(s) ? &s->left : &s->runs) += measured_runs(p);
+    if (s->full)
+        return fine && (before || (tell_full(s) && sn_pftrace_flush(s->trace)));
+    s->spans += p->spans.n;
     for (; s->threads_told < p->threads_seen.n && fine; s->threads_told++)
         fine = sn_pftrace_thread(s->trace, &p->threads_seen.data[s->threads_told]);
     for (; s->steps_told < p->steps.n && fine; s->steps_told++)
@@ -200,8 +250,8 @@ static void free_stream(sn_stream *s)
 }
 
 sonde_status sn_stream_open(sn_stream **stream, sn_records *r, const char *path, uint64_t since,
-                            int level, uint32_t categories, bool sampled, const sn_labels *labels,
-                            sonde_error *err)
+                            int level, uint32_t categories, bool sampled, uint64_t limit,
+                            const sn_labels *labels, sonde_error *err)
 {
     *stream = NULL;
     sn_stream *s = sn_alloc_zero(r->ctx->alloc, sizeof *s);
@@ -210,6 +260,7 @@ sonde_status sn_stream_open(sn_stream **stream, sn_records *r, const char *path,
     s->records = r;
     s->alloc = r->ctx->alloc;
     s->file.fd = -1;
+    s->limit = limit;
     s->pid = getpid();
     s->sink = (sn_sink){.write = write_file, .user = s};
     sn_records_shrink(r, STREAM_CAP); /* rings are what stays in memory */
@@ -230,7 +281,7 @@ sonde_status sn_stream_open(sn_stream **stream, sn_records *r, const char *path,
     s->model_told = s->builder.p ? s->builder.p->model_name : NULL;
     if (st == SONDE_OK && !sn_pftrace_flush(s->trace))
         st = s->file.cause ? sn_file_writer_finish(&s->file, false, err) : sn_fail_memory(err, 1);
-    if (st == SONDE_OK && pthread_create(&s->thread, NULL, drain_main, s) != 0)
+    if (st == SONDE_OK && !sn_thread_start(&s->thread, drain_main, s))
         st = sn_fail(err, SONDE_OUT_OF_MEMORY, "cannot start the thread that writes '%s'", path);
     if (st != SONDE_OK) {
         if (s->trace)
@@ -245,7 +296,7 @@ sonde_status sn_stream_open(sn_stream **stream, sn_records *r, const char *path,
     return SONDE_OK;
 }
 
-sonde_status sn_stream_close(sn_stream *s, sonde_error *err)
+sonde_status sn_stream_close(sn_stream *s, const sn_log *log, sonde_error *err)
 {
     if (!s)
         return SONDE_OK;
@@ -263,6 +314,10 @@ sonde_status sn_stream_close(sn_stream *s, sonde_error *err)
         (void)sn_pftrace_slice(s->trace, &model, 0);
     sn_records_describe_memory(s->builder.p, s->records);
     sn_machine_describe_counters(s->records->machine, s->builder.p);
+    if (s->full && s->failed == SONDE_OK) {
+        (void)tell_full(s); /* now all are counted */
+        sn_log_write(log, SN_LOG_WARN, "%s: %s", s->path, s->note);
+    }
     sonde_status st = sn_pftrace_close(s->trace, s->builder.p, err);
     if (st == SONDE_OK || s->file.cause)
         st = sn_file_writer_finish(&s->file, false, err);

@@ -2,9 +2,16 @@
 /* All records at once ► one profile. */
 #include "records/builder.h"
 
-static sonde_status gather(sn_profile_builder *b, uint64_t since, sonde_error *err)
+static bool is_measured_run(const sn_trace_rec *r)
+{
+    return r->kind == SN_TRACE_RUN && !r->parent && !(r->flags & (SN_TRACE_WARMUP | SN_TRACE_CUT));
+}
+
+static sonde_status gather(sn_profile_builder *b, uint64_t since, size_t most, sonde_error *err)
 {
     sn_profile *p = b->p;
+    const sn_gap gap = sn_builder_gap(b->r->ctx->trace, since, most);
+    size_t left_out = 0; /* measured runs */
     for (const sn_trace_ring *r = atomic_load(&b->r->ctx->trace->rings); r; r = r->next) {
         const size_t n = atomic_load_explicit(&r->n, memory_order_acquire);
         p->dropped += atomic_load(&r->dropped);
@@ -14,37 +21,48 @@ static sonde_status gather(sn_profile_builder *b, uint64_t since, sonde_error *e
         size_t first = n;
         while (first > tail && r->recs[(first - 1) & (r->cap - 1)].t1 >= since)
             first--;
-        if (thread == UINT32_MAX || !sn_vec_reserve(&b->events, p->alloc, n - first))
-            return sn_fail_memory(err, (n - first) * sizeof(sn_event));
+        size_t kept = gap.to ? 0 : n - first;
+        for (size_t i = gap.to ? first : n; i < n; i++)
+            kept += !sn_gap_holds(&gap, &r->recs[i & (r->cap - 1)]);
+        if (thread == UINT32_MAX || !sn_vec_reserve(&b->events, p->alloc, kept))
+            return sn_fail_memory(err, kept * sizeof(sn_event));
         for (size_t i = first; i < n; i++) {
             const sn_trace_rec *rec = &r->recs[i & (r->cap - 1)];
-            if (rec->t0 >= since && rec->t1 >= rec->t0)
+            if (sn_gap_holds(&gap, rec))
+                left_out += is_measured_run(rec);
+            else if (rec->t0 >= since && rec->t1 >= rec->t0)
                 b->events.data[b->events.n++] = (sn_event){.rec = *rec, .thread = thread};
         }
     }
+    if (left_out)
+        SN_TRY(sn_gap_note(p, left_out, err));
     if (b->events.n >= UINT32_MAX / 2)
         return sn_fail(err, SONDE_LIMIT, "%zu records are too many for one profile", b->events.n);
     sn_builder_sort(b);
     return SONDE_OK;
 }
 
-/* `template` says what is wanted. */
-static sonde_status build(const sn_profile_builder *template, uint64_t since, uint32_t only_run,
-                          sn_profile **profile, sonde_error *err)
+sonde_status sn_records_profile_of(sn_records *r, const sn_records_request *q, sn_profile **profile,
+                                   sonde_error *err)
 {
-    sn_profile_builder b = *template;
+    sn_profile_builder b = {.r = r,
+                            .level = q->level,
+                            .windows = q->windows,
+                            .n_windows = q->n_windows,
+                            .only_sampled = q->sampled,
+                            .brief = q->brief};
     sn_context *ctx = b.r->ctx;
     *profile = NULL;
     SN_TRY(sn_profile_new(&b.p, ctx->alloc, err));
     b.texts = &b.p->arena;
     sn_clock_calibrate(&b.clock);
-    sonde_status st = gather(&b, since, err);
+    sonde_status st = gather(&b, q->since, q->most, err);
     if (st == SONDE_OK)
         st = sn_builder_list_runs(&b, err);
     if (st == SONDE_OK) {
-        sn_builder_filter(&b, only_run);
-        const uint64_t first = b.events.n ? b.events.data[0].rec.t0 : since;
-        b.base_ns = sn_clock_ns(&b.clock, only_run || !since ? first : since);
+        sn_builder_filter(&b, q->only_run);
+        const uint64_t first = b.events.n ? b.events.data[0].rec.t0 : q->since;
+        b.base_ns = sn_clock_ns(&b.clock, q->only_run || !q->since ? first : q->since);
         st = sn_builder_list_tables(&b, err);
     }
     if (st == SONDE_OK) {
@@ -59,6 +77,8 @@ static sonde_status build(const sn_profile_builder *template, uint64_t since, ui
     }
     if (st == SONDE_OK)
         st = sn_profile_link_records(b.p, err);
+    if (st == SONDE_OK && b.p->lives.n)
+        st = sn_records_add_body_lives(b.p, err);
     sn_builder_free_tables(&b);
     if (st != SONDE_OK) {
         sn_profile_free(b.p);
@@ -66,18 +86,6 @@ static sonde_status build(const sn_profile_builder *template, uint64_t since, ui
     }
     *profile = b.p;
     return SONDE_OK;
-}
-
-sonde_status sn_records_profile_of(sn_records *r, const sn_records_request *request,
-                                   sn_profile **profile, sonde_error *err)
-{
-    const sn_profile_builder wanted = {.r = r,
-                                       .level = request->level,
-                                       .windows = request->windows,
-                                       .n_windows = request->n_windows,
-                                       .only_sampled = request->sampled,
-                                       .brief = request->brief};
-    return build(&wanted, request->since, request->only_run, profile, err);
 }
 
 sonde_status sn_records_profile(sn_records *r, uint64_t since, uint32_t only_run, int level,

@@ -82,12 +82,20 @@ TEST(no_text_can_become_a_formula_or_leave_its_field)
 {
     static const struct {
         const char *name, *field;
-    } cases[] = {{"plain", ",plain,"}, {"+1", ",'+1,"},
-                 {"-1", ",'-1,"},      {"@a", ",'@a,"},
-                 {"\t=1", ",'\t=1,"},  {"\r=1", ",\"'\r=1\","},
-                 {"a;=1", ",a;'=1,"},  {"a=1", ",a=1,"},
-                 {"\"", ",\"\"\"\","}, {"a\r\nb", ",\"a\r\nb\","},
-                 {"größe", ",größe,"}, {"\xff\xc3", ",\xEF\xBF\xBD\xEF\xBF\xBD,"}};
+    } cases[] = {{"plain", ",plain,"},
+                 {"+1", ",'+1,"},
+                 {"-1", ",'-1,"},
+                 {"@a", ",'@a,"},
+                 {"\t=1", ",'\t=1,"},
+                 {"\r=1", ",\"'\xEF\xBF\xBD=1\","},
+                 {"a;=1", ",a;'=1,"},
+                 {"a=1", ",a=1,"},
+                 {"\"", ",\"\"\"\","},
+                 {"a\r\nb", ",\"a\r\nb\","},
+                 {"größe", ",größe,"},
+                 {"\xff\xc3", ",\xEF\xBF\xBD\xEF\xBF\xBD,"},
+                 {"\x1b[2J", ",\xEF\xBF\xBD[2J,"},
+                 {"\xC2\x9b\x07", ",\xEF\xBF\xBD\xEF\xBF\xBD,"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         failing_alloc m;
         sonde_error err = {0};

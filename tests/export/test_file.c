@@ -93,7 +93,7 @@ TEST(problems_name_the_path_and_the_cause)
     sn_profile *p = syn_tiny(failing_init(&m));
     CHECK_EQ(sn_export_file(p, "/nonexistent/x.json", &err), SONDE_IO);
     CHECK_HAS(err.message, "/nonexistent/x.json");
-    CHECK_HAS(err.message, "No such file");
+    CHECK_HAS(err.message, "the folder '/nonexistent' does not exist");
     CHECK_EQ(sn_export_file(p, "profile.foo", &err), SONDE_INVALID_ARGUMENT);
     CHECK_HAS(err.message, "'profile.foo'");
     CHECK_HAS(err.message, ".summary.json");

@@ -56,6 +56,24 @@ TEST(the_table_has_a_column_for_the_roofline_when_peaks_are_known)
     sn_profile_free(p);
 }
 
+TEST(rates_of_winograd_are_said_to_be_of_direct_arithmetic)
+{
+    failing_alloc m;
+    sn_profile *p = measured(&m);
+    char *text = table(p, 200), *page = file(p, &sn_exporter_markdown);
+    CHECK(strstr(text, "direct arithmetic") == NULL && strstr(page, "direct arithmetic") == NULL);
+    free(text), free(page);
+    p->steps.data[0].kernel = "f32_winograd4_avx2";
+    text = table(p, 200), page = file(p, &sn_exporter_markdown);
+    CHECK_HAS(text, "of Winograd convolutions are of direct arithmetic");
+    CHECK_HAS(page, "of Winograd convolutions are of direct arithmetic");
+    free(text);
+    text = table(p, 60); /* has neither column */
+    CHECK(strstr(text, "direct arithmetic") == NULL);
+    free(text), free(page);
+    sn_profile_free(p);
+}
+
 TEST(tables_say_what_was_computed_in_another_type_than_f32)
 {
     failing_alloc m;

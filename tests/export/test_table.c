@@ -3,6 +3,7 @@
 #include <locale.h>
 
 #include "export/memory_sink.h"
+#include "export/writer.h"
 #include "test.h"
 
 #define CHECK_TABLE(p, options, expected)                                                          \
@@ -245,6 +246,83 @@ TEST(a_wide_terminal_gets_as_many_columns_as_fit)
     CHECK_HAS(out.text, "11.000ms\n\nConv             7.00ms  (63.64%)\n");
     free(out.text);
     sn_profile_free(p);
+}
+
+TEST(names_fit_the_terminal_and_keep_their_ends)
+{
+    static const char *const nodes[] = {
+        "/features/features.2/features.2.0/block/block.0/block.0.0/Conv",
+        "/features/features.3/features.3.0/block/block.0/block.0.0/Conv",
+        "\x1b[31m/\xE2\x80\xAEname/of/an/attacker/that/goes/on/and/on/and/on/and/on", "short"};
+    failing_alloc m;
+    sonde_error err = {0};
+    for (size_t k = 0; k < sizeof nodes / sizeof *nodes; k++) {
+        sn_profile *p = syn_tiny(failing_init(&m));
+        for (size_t i = 0; i < p->steps.n; i++) {
+            p->steps.data[i].name = nodes[k];
+            p->steps.data[i].post_op = "BatchNormalization+Swish+Conv+BatchNormalization+Swish";
+        }
+        for (size_t width = 100; width <= 400; width += 9) {
+            sn_table_options o = {.by_node = true, .by_shape = true, .width = (int)width};
+            memory_sink out;
+            CHECK_OK(sn_export_table(p, &o, memory_sink_init(&out), &err));
+            for (char *line = strtok(out.text, "\n"); line; line = strtok(NULL, "\n"))
+                CHECK(sn_terminal_width(line) <= width || strncmp(line, "mean of", 7) == 0);
+            free(out.text);
+        }
+        sn_table_options o = {.by_node = true};
+        memory_sink out;
+        CHECK_OK(sn_export_table(p, &o, memory_sink_init(&out), &err));
+        CHECK_HAS(out.text, k == 2 ? "\\x1b[31m/" : nodes[k]); /* a file has whole names */
+        CHECK(!strchr(out.text, 0x1b));
+        free(out.text);
+        sn_profile_free(p);
+    }
+}
+
+TEST(a_name_is_shortened_to_what_tells_it_from_others)
+{
+    static const struct {
+        const char *name;
+        size_t room;
+        const char *shown;
+    } cases[] = {
+        {"conv1", 5, "conv1"},
+        {"/features/features.2/features.2.0/conv", 38, "/features/features.2/features.2.0/conv"},
+        {"/features/features.2/features.2.0/conv", 37, "/features.2.0/conv"},
+        {"/features/features.2/features.2.0/conv", 18, "/features.2.0/conv"},
+        {"/features/features.2/features.2.0/conv", 17,
+         "/fe\xE2\x80\xA6"
+         "ures.2.0/conv"},
+        {"/encoder/layer.3/output/dense/MatMul", 30,
+         "/enco\xE2\x80\xA6"
+         "er.3/output/dense/MatMul"},
+        {"features/features2/x", 19,
+         "fea\xE2\x80\xA6"
+         "res/features2/x"},
+        {"\x1b[2J", 7, "\\x1b[2J"},
+        {"ab\x1b"
+         "cd",
+         7,
+         "a\xE2\x80\xA6"
+         "cd"},
+        {"\xC3\xA4\xC3\xB6\xC3\xBC\xC3\xA4\xC3\xB6\xC3\xBC", 4,
+         "\xE2\x80\xA6\xC3\xA4\xC3\xB6\xC3\xBC"},
+        {"long", 1, "\xE2\x80\xA6"},
+        {"long", 0, ""},
+        {"", 0, ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        memory_sink out;
+        sn_writer w;
+        sonde_error err = {0};
+        sn_writer_init(&w, memory_sink_init(&out));
+        const size_t columns = sn_put_short(&w, cases[i].name, cases[i].room);
+        CHECK_OK(sn_writer_finish(&w, &err));
+        CHECK_STR(out.text ? out.text : "", cases[i].shown);
+        CHECK(columns <= cases[i].room);
+        free(out.text);
+    }
 }
 
 TEST(colour_appears_only_when_asked_for)
