@@ -7,7 +7,7 @@
 #include "base/dtype.h"
 #include "sonde/experimental/compare.h"
 
-enum { CHUNK = 1024 }; /* elements that are converted at a time */
+enum { CHUNK = 512 }; /* elements that are converted at a time */
 
 /* ------------------------------------------------------------------ elements */
 static void add_odd(sn_sums *s, double a, double b)
@@ -104,7 +104,7 @@ static void add_reals(sn_sums *s, const sonde_value *a, const sonde_value *b)
         add_numbers(s, x, y, count);
     }
     const sonde_dtype t = sonde_tensor_dtype(a);
-    if (t == sonde_tensor_dtype(b) && !sn_dtype_is_float(t))
+    if (t == sonde_tensor_dtype(b) && !sn_dtype_is_float(t) && t != SONDE_DTYPE_BOOL)
         s->mismatches = before + differing_bytes(a, b);
 }
 

@@ -117,14 +117,9 @@ static sonde_status compare(search *s, const char *key, const sn_value *v, const
                             const sn_node *reader)
 {
     const sn_tensor *other = sn_map_get(&s->of_b, key);
-    const void **address = SN_NEW(&s->scratch, const void *);
-    if (!address)
-        return sn_fail_memory(s->err, sizeof *address);
-    *address = t;
-    if (!other || other == t || !is_alike(t, other) ||
-        sn_map_get_n(&s->seen, address, sizeof *address))
+    if (!other || other == t || !is_alike(t, other) || sn_map_get_address(&s->seen, t))
         return SONDE_OK;
-    if (!sn_map_put_n(&s->seen, address, sizeof *address, s, NULL))
+    if (!sn_map_put_address(&s->seen, t, s, NULL))
         return sn_fail_memory(s->err, sizeof(sn_map_entry));
     if (sn_same_data(t, other))
         return SONDE_OK;

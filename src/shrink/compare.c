@@ -6,6 +6,7 @@
 
 #include "base/codec.h"
 #include "shrink/quantizer.h"
+#include "sonde/experimental/compare.h"
 
 typedef struct sums {
     double signal, noise;
@@ -58,8 +59,8 @@ static sonde_status add(const sn_quantizer *q, sums *s, const sonde_value *a, co
         s->noise += isfinite(d) ? d * d : INFINITY;
     }
     s->numbers += (uint64_t)n;
-    const size_t rank = sonde_tensor_rank(a);
-    const int64_t row = rank >= 2 ? sonde_tensor_dims(a)[rank - 1] : 0;
+    int64_t rows = 0, row = 0;
+    (void)sonde_value_classes(a, &rows, &row);
     for (int64_t i = 0; output == 0 && row > 1 && i + row <= n; i += row) {
         s->rows++;
         s->same += largest(a, i, row) == largest(b, i, row);

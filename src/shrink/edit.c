@@ -61,22 +61,20 @@ sonde_status sn_edit_copy(sn_edit *e, const sn_tensor *from, sn_tensor **out, so
     return SONDE_OK;
 }
 
-/* `by_data`: bytes of the address of contents ► new contents. */
+/* `by_data`: contents ► new contents. */
 static sonde_status replace_in(sn_graph *g, const sn_map *by_data, sonde_error *err)
 {
     for (size_t i = 0; i < g->values.n; i++) {
         sn_value *v = g->values.data[i];
-        const sn_tensor *to =
-            v->fact.data ? sn_map_get_n(by_data, &v->fact.data, sizeof v->fact.data) : NULL;
+        const sn_tensor *to = v->fact.data ? sn_map_get_address(by_data, v->fact.data) : NULL;
         if (to)
             SN_TRY(sn_value_set_constant(g, v, to, err));
     }
     for (sn_node *n = g->first; n; n = n->next) {
         for (uint32_t i = 0; i < n->n_attrs; i++) {
             sn_attr *a = &n->attrs[i];
-            const sn_tensor *to = a->kind == SN_ATTR_TENSOR
-                                      ? sn_map_get_n(by_data, &a->tensor, sizeof a->tensor)
-                                      : NULL;
+            const sn_tensor *to =
+                a->kind == SN_ATTR_TENSOR ? sn_map_get_address(by_data, a->tensor) : NULL;
             if (to)
                 a->tensor = to;
         }
@@ -94,7 +92,7 @@ sonde_status sn_edit_replace(sn_edit *e, const sn_tensor *const *from, const sn_
     sonde_status st = SONDE_OK;
     sn_map_init(&by_data, &e->model->context->alloc);
     for (size_t i = 0; i < n && st == SONDE_OK; i++)
-        if (!sn_map_put_n(&by_data, &from[i], sizeof from[i], (void *)(uintptr_t)to[i], NULL))
+        if (!sn_map_put_address(&by_data, from[i], (void *)(uintptr_t)to[i], NULL))
             st = sn_fail_memory(err, sizeof(sn_map_entry));
     if (st == SONDE_OK)
         st = replace_in(e->graph, &by_data, err);
@@ -104,11 +102,7 @@ sonde_status sn_edit_replace(sn_edit *e, const sn_tensor *const *from, const sn_
 
 sonde_status sn_edit_save_sparse(sn_edit *e, const sn_tensor *t, sonde_error *err)
 {
-    const sn_tensor **key = SN_NEW(&e->arena, const sn_tensor *); /* keys are not copied */
-    if (!key)
-        return sn_fail_memory(err, sizeof *key);
-    *key = t;
-    if (!sn_map_put_n(&e->sparse, key, sizeof *key, e, NULL))
+    if (!sn_map_put_address(&e->sparse, t, e, NULL))
         return sn_fail_memory(err, sizeof(sn_map_entry));
     return SONDE_OK;
 }

@@ -58,7 +58,7 @@ typedef struct finder {
     sn_weight *w;           /* the one being followed */
     SN_VEC(reader) readers; /* of it */
     bool has_view;
-    sn_map places; /* bytes of the address of a node ► its place among all nodes, from 1 on */
+    sn_map places; /* node ► its place among all nodes, from 1 on */
     size_t n_nodes;
     sn_arena *arena;
     sn_allocator *alloc;
@@ -211,14 +211,18 @@ static bool view_of(finder *f, size_t row, const sn_node *n, const way *at, sn_w
         out = k;
         k = swap;
     }
+    /* FusedMatMul: the batches may lie between the axes of the matrices. */
+    if (at->rank > 2 && int_attr(n, readers[row].input ? "transBatchB" : "transBatchA", 0)) {
+        out = out == at->rank - 2 ? 0 : out;
+        k = k == at->rank - 2 ? 0 : k;
+    }
     *view = (sn_weight_view){.out_axis = at->perm[out],
                              .k_axis = at->perm[k],
                              .groups = groups,
                              .groups_along_k = groups > 1 && kind == CONV_TRANSPOSE};
     const int64_t *dims = f->w->data->dims;
     const int64_t split = dims[view->groups_along_k ? view->k_axis : view->out_axis];
-    if (groups < 1 || split % groups != 0 || int_attr(n, "transBatchA", 0) ||
-        int_attr(n, "transBatchB", 0))
+    if (groups < 1 || split % groups != 0)
         return false;
     if (groups > 1)
         f->w->depthwise = dims[view->groups_along_k ? view->out_axis : view->k_axis] == 1 &&
@@ -236,7 +240,7 @@ static void read_weight(finder *f, size_t row, const sn_node *n, way at)
 {
     sn_weight_view view;
     const sn_tensor *t = f->w->data;
-    const reader r = {n, (size_t)(uintptr_t)sn_map_get_n(&f->places, &n, sizeof n)};
+    const reader r = {n, (size_t)(uintptr_t)sn_map_get_address(&f->places, n)};
     if (!sn_vec_push(&f->readers, f->alloc, r))
         no_memory(f);
     if (!at.quantized && (readers[row].scale >= 0 || readers[row].zero >= 0)) {
@@ -248,7 +252,7 @@ static void read_weight(finder *f, size_t row, const sn_node *n, way at)
             leave(f, "its scale or zero point is not a constant of the usual shape");
     }
     if (!view_of(f, row, n, &at, &view)) {
-        leave(f, "its groups or transposed batches are not supported");
+        leave(f, "its groups are not supported");
     } else if (!f->has_view) {
         f->w->view = view;
         f->w->quant = at.quant;
@@ -362,26 +366,24 @@ typedef struct entry {
 
 typedef struct entries {
     SN_VEC(entry) list;
-    sn_map first; /* bytes of the address of contents ► number of the first entry, and one */
+    sn_map first; /* contents ► number of the first entry, and one */
 } entries;
 
 static void add_entry(finder *f, entries *all, const sn_tensor *t, const sn_graph *g,
                       const sn_value *v)
 {
     const entry e = {t, g, v, SIZE_MAX, all->list.n};
-    const sn_tensor **key = SN_NEW(f->arena, const sn_tensor *);
-    if (!key || !sn_vec_push(&all->list, f->alloc, e)) {
+    if (!sn_vec_push(&all->list, f->alloc, e)) {
         no_memory(f);
         return;
     }
-    *key = t;
     const size_t at = all->list.n - 1;
-    const size_t first = (size_t)(uintptr_t)sn_map_get_n(&all->first, key, sizeof *key);
+    const size_t first = (size_t)(uintptr_t)sn_map_get_address(&all->first, t);
     if (first) {
         entry *head = &all->list.data[first - 1];
         all->list.data[head->last].next = at;
         head->last = at;
-    } else if (!sn_map_put_n(&all->first, key, sizeof *key, (void *)(uintptr_t)(at + 1), NULL)) {
+    } else if (!sn_map_put_address(&all->first, t, (void *)(uintptr_t)(at + 1), NULL)) {
         no_memory(f);
     }
 }
@@ -396,13 +398,7 @@ static void collect(finder *f, entries *all, const sn_graph *g)
             add_entry(f, all, t, g, v);
     }
     for (const sn_node *n = g->first; n && f->status == SONDE_OK; n = n->next) {
-        const sn_node **key = SN_NEW(f->arena, const sn_node *);
-        if (!key) {
-            no_memory(f);
-            return;
-        }
-        *key = n;
-        if (!sn_map_put_n(&f->places, key, sizeof *key, (void *)(uintptr_t)++f->n_nodes, NULL))
+        if (!sn_map_put_address(&f->places, n, (void *)(uintptr_t)++f->n_nodes, NULL))
             no_memory(f);
         const sn_graph *body;
         for (uint32_t k = 0; (body = sn_node_body(n, k)) != NULL; k++)
@@ -479,7 +475,7 @@ sonde_status sn_weights_find(sn_weights *w, const sn_graph *g, sn_arena *arena, 
     collect(&f, &all, g);
     for (size_t k = 0; k < all.list.n && f.status == SONDE_OK; k++) {
         const sn_tensor *t = all.list.data[k].data;
-        if ((size_t)(uintptr_t)sn_map_get_n(&all.first, &t, sizeof t) == k + 1)
+        if ((size_t)(uintptr_t)sn_map_get_address(&all.first, t) == k + 1)
             find_one(&f, &all, k);
     }
     if (f.status == SONDE_OK && w->list.n > 1)

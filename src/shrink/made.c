@@ -8,7 +8,7 @@
 
 static sn_q_made *first_of(const sn_q_writer *w, const sn_tensor *of)
 {
-    return sn_map_get_n(&w->made, &of, sizeof of);
+    return sn_map_get_address(&w->made, of);
 }
 
 sonde_status sn_q_made_add(sn_q_writer *w, const sn_q_made *one)
@@ -19,7 +19,7 @@ sonde_status sn_q_made_add(sn_q_writer *w, const sn_q_made *one)
     *own = *one;
     own->g = w->g;
     own->next = first_of(w, own->of);
-    if (!sn_map_put_n(&w->made, &own->of, sizeof own->of, own, NULL))
+    if (!sn_map_put_address(&w->made, own->of, own, NULL))
         return sn_fail_memory(w->err, sizeof(sn_map_entry));
     return SONDE_OK;
 }
@@ -60,7 +60,7 @@ sonde_status sn_q_made_find(sn_q_writer *w, const sn_tensor *of, int form, const
 /* ------------------------------------------------------------------ constants of bodies */
 typedef struct sharing {
     sn_graph *root;
-    sn_map seen; /* bytes of the address of contents ► a graph that has them, at last the root */
+    sn_map seen; /* contents ► a graph that has them, at last the root */
     sonde_error *err;
 } sharing;
 
@@ -70,12 +70,12 @@ static sonde_status share_body(sharing *s, sn_graph *g)
         sn_value *v = g->values.data[i], *shared = NULL;
         if (!sn_value_is_const(v) || (!v->n_uses && !v->n_outputs))
             continue;
-        const sn_graph *has = sn_map_get_n(&s->seen, &v->fact.data, sizeof v->fact.data);
+        const sn_graph *has = sn_map_get_address(&s->seen, v->fact.data);
         if (has == s->root || has == g)
             continue;
         if (has)
             SN_TRY(sn_graph_add_constant(s->root, v->name, v->fact.data, &shared, s->err));
-        if (!sn_map_put_n(&s->seen, &v->fact.data, sizeof v->fact.data, has ? s->root : g, NULL))
+        if (!sn_map_put_address(&s->seen, v->fact.data, has ? s->root : g, NULL))
             return sn_fail_memory(s->err, sizeof(sn_map_entry));
     }
     for (const sn_node *n = g->first; n; n = n->next) {

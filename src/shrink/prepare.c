@@ -51,16 +51,14 @@ static sonde_status make_plain(sn_model *m, sn_graph *g, sn_map *made, sonde_err
         if (!t || v->producer || (!v->n_uses && !v->n_outputs) ||
             (sn_tensor_is_readable(t) && !t->scale && !t->parts))
             continue;
-        sn_tensor *own = sn_map_get_n(made, &t, sizeof t);
+        sn_tensor *own = sn_map_get_address(made, t);
         if (!own) {
-            const sn_tensor **key = SN_NEW(&m->arena, const sn_tensor *);
             own = SN_NEW(&m->arena, sn_tensor);
-            if (!own || !key)
+            if (!own)
                 return sn_fail_memory(err, sizeof *own);
             *own = *t;
-            *key = t;
             SN_TRY(sn_tensor_make_readable(own, &m->buffers, m->ctx->alloc, err));
-            if (!sn_map_put_n(made, key, sizeof *key, own, NULL))
+            if (!sn_map_put_address(made, t, own, NULL))
                 return sn_fail_memory(err, sizeof(sn_map_entry));
         }
         v->fact.data = own;

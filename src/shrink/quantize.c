@@ -58,10 +58,10 @@ static sonde_status constant_bytes(const sn_graph *g, sn_map *seen, uint64_t *su
     for (size_t i = 0; i < g->values.n; i++) {
         const sn_value *v = g->values.data[i];
         const sn_tensor *t = v->producer ? sn_constant_of(v) : v->fact.data;
-        if (!t || (!v->n_uses && !v->n_outputs) || sn_map_get_n(seen, &t, sizeof t))
+        if (!t || (!v->n_uses && !v->n_outputs) || sn_map_get_address(seen, t))
             continue;
         *sum += t->bytes;
-        if (!sn_map_put_n(seen, &t, sizeof t, seen, NULL))
+        if (!sn_map_put_address(seen, t, seen, NULL))
             return sn_fail_memory(err, sizeof(sn_map_entry));
     }
     for (const sn_node *n = g->first; n; n = n->next) {

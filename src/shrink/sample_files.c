@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "shrink/samples.h"
@@ -19,6 +20,7 @@ typedef struct reading {
     sonde_image_options *image; /* of the image input, once it is known */
     const char *input;
     size_t batch; /* images at a time */
+    bool many;    /* files of a folder */
 } reading;
 
 static bool ends_with(const char *text, const char *suffix)
@@ -29,10 +31,11 @@ static bool ends_with(const char *text, const char *suffix)
 
 static bool is_image(const char *path)
 {
-    static const char *const suffixes[] = {".jpg", ".jpeg", ".png", ".ppm",
-                                           ".JPG", ".JPEG", ".PNG", ".PPM"};
+    static const char *const suffixes[] = {".jpg", ".jpeg", ".png", ".ppm"};
+    const size_t n = strlen(path);
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
-        if (ends_with(path, suffixes[i]))
+        if (n >= strlen(suffixes[i]) &&
+            strcasecmp(path + n - strlen(suffixes[i]), suffixes[i]) == 0)
             return true;
     return false;
 }
@@ -86,8 +89,21 @@ static sonde_status list_folder(reading *r, const char *folder, bool (*wanted)(c
     return st;
 }
 
+/* ------------------------------------------------------------------ files that cannot be read */
+/* `st`: of reading a file. What to go on with: of many, one that cannot be read is skipped and
+ * *skipped set. That memory ran out is no fault of the file. */
+static sonde_status or_skip(reading *r, sonde_status st, bool *skipped)
+{
+    *skipped = r->many && st != SONDE_OK && st != SONDE_OUT_OF_MEMORY && st != SONDE_CANCELLED;
+    if (!*skipped)
+        return st;
+    r->s->skipped++;
+    sn_log_write(&r->s->context->core.log, SN_LOG_WARN, "%s; it is skipped", r->err->message);
+    return SONDE_OK;
+}
+
 /* ------------------------------------------------------------------ images */
-/* The input that images go to, and how: the only one without a default, an f32 tensor of rank 4. */
+/* The input that images go to, and how: the only one without a default, of rank 4. */
 static sonde_status plan_images(reading *r, const char *path)
 {
     const sonde_session *session = r->s->session;
@@ -99,12 +115,14 @@ static sonde_status plan_images(reading *r, const char *path)
         if (!one.optional_input && needed++ == 0)
             info = one;
     }
-    if (needed != 1 || info.kind != SONDE_KIND_TENSOR || info.dtype != SONDE_DTYPE_F32 ||
-        info.rank != 4)
+    sonde_image_options of_type = {.struct_size = sizeof of_type, .dtype = info.dtype};
+    sonde_image_plan plan = {.struct_size = sizeof plan};
+    if (needed != 1 || info.kind != SONDE_KIND_TENSOR || info.rank != 4 ||
+        sonde_image_plan_get(&of_type, &plan, NULL) != SONDE_OK)
         return sn_fail(
             r->err, SONDE_INVALID_ARGUMENT,
             "'%.300s' is an image, but the model does not have exactly one input that is "
-            "an f32 tensor of rank 4; give the samples as .npz",
+            "a tensor of numbers of rank 4; give the samples as .npz",
             path);
     sonde_image_options *image = SN_NEW(r->arena, sonde_image_options);
     if (!image)
@@ -113,6 +131,7 @@ static sonde_status plan_images(reading *r, const char *path)
         memcpy(image, r->o.image,
                r->o.image->struct_size < sizeof *image ? r->o.image->struct_size : sizeof *image);
     image->struct_size = sizeof *image;
+    image->dtype = info.dtype;
     image->nhwc = r->o.layout ? r->o.layout == 2 : info.dims[3] == 3 && info.dims[1] != 3;
     const int64_t height = info.dims[image->nhwc ? 1 : 2], width = info.dims[image->nhwc ? 2 : 3];
     if (height > 65536 || width > 65536)
@@ -135,29 +154,56 @@ static sonde_status plan_images(reading *r, const char *path)
     return SONDE_OK;
 }
 
+/* Whether one of many can be decoded; it is read again when its turn comes. */
+static sonde_status try_image(reading *r, const char *path, bool *skipped)
+{
+    sonde_value *v = NULL;
+    *skipped = false;
+    if (!r->many)
+        return SONDE_OK;
+    const sonde_status st = sonde_image_load(r->s->context, path, r->image, &v, r->err);
+    sonde_value_release(v);
+    return or_skip(r, st, skipped);
+}
+
+static sonde_status push_images(reading *r, const char **paths)
+{
+    for (size_t k = 0; k < r->batch; k++) {
+        const char *own = sn_arena_strdup(r->arena, paths[k]);
+        if (!own)
+            return sn_fail_memory(r->err, strlen(paths[k]));
+        paths[k] = own;
+    }
+    const sn_sample_source source = {
+        .paths = paths, .n_paths = r->batch, .image = r->image, .input = r->input, .count = 1};
+    return sn_samples_push(r->s, &source, r->err);
+}
+
 static sonde_status add_images(reading *r, const char *const *paths, size_t n)
 {
+    const char **batch = NULL;
+    size_t waiting = 0, pushed = 0;
     if (!r->image)
         SN_TRY(plan_images(r, paths[0]));
-    if (n < r->batch)
-        return sn_fail(r->err, SONDE_INVALID_ARGUMENT,
-                       "there are %zu images, but the model takes %zu at a time", n, r->batch);
-    size_t i = 0;
-    for (; i + r->batch <= n && !sn_samples_are_enough(r->s); i += r->batch) {
-        const char **own = SN_NEW_N(r->arena, const char *, r->batch);
-        if (!own)
-            return sn_fail_memory(r->err, r->batch * sizeof *own);
-        for (size_t k = 0; k < r->batch; k++) {
-            own[k] = sn_arena_strdup(r->arena, paths[i + k]);
-            if (!own[k])
-                return sn_fail_memory(r->err, strlen(paths[i + k]));
-        }
-        const sn_sample_source source = {
-            .paths = own, .n_paths = r->batch, .image = r->image, .input = r->input, .count = 1};
-        SN_TRY(sn_samples_push(r->s, &source, r->err));
+    for (size_t i = 0; i < n && !sn_samples_are_enough(r->s); i++) {
+        bool skipped;
+        SN_TRY(try_image(r, paths[i], &skipped));
+        if (skipped)
+            continue;
+        if (!waiting && !(batch = SN_NEW_N(r->arena, const char *, r->batch)))
+            return sn_fail_memory(r->err, r->batch * sizeof *batch);
+        batch[waiting++] = paths[i];
+        if (waiting < r->batch)
+            continue;
+        SN_TRY(push_images(r, batch));
+        waiting = 0;
+        pushed++;
     }
-    if (!sn_samples_are_enough(r->s))
-        r->s->left_over += n - i;
+    if (!pushed && waiting)
+        return sn_fail(r->err, SONDE_INVALID_ARGUMENT,
+                       "there are %zu images, but the model takes %zu at a time", waiting,
+                       r->batch);
+    r->s->left_over += waiting;
     return SONDE_OK;
 }
 
@@ -198,6 +244,16 @@ static sonde_status read_images(const sonde_samples *s, const sn_sample_source *
 }
 
 /* ------------------------------------------------------------------ test data */
+static sonde_status try_test_data(reading *r, size_t input, const char *path, bool *skipped)
+{
+    const sonde_session *session = r->s->session;
+    sonde_value *v = NULL;
+    const sonde_status st =
+        sonde_value_load_for(session, sonde_session_input_name(session, input), path, &v, r->err);
+    sonde_value_release(v);
+    return or_skip(r, st, skipped);
+}
+
 /* input_0.pb, input_1.pb … of one folder: one sample. */
 static sonde_status add_test_data(reading *r, const char *folder)
 {
@@ -215,6 +271,12 @@ static sonde_status add_test_data(reading *r, const char *folder)
             continue;
         paths[source.n_paths] = path;
         inputs[source.n_paths++] = i;
+        if (!r->many)
+            continue;
+        bool skipped;
+        SN_TRY(try_test_data(r, i, path, &skipped));
+        if (skipped)
+            return SONDE_OK;
     }
     return sn_samples_push(r->s, &source, r->err);
 }
@@ -283,11 +345,39 @@ static sonde_status name_array(reading *r, sonde_value_set *from, sonde_value_se
     return st;
 }
 
+/* What an archive claims to contain, before any of it is unpacked. */
+typedef struct sizing {
+    reading *r;
+    size_t count; /* of samples, so far */
+    const char *first;
+    sonde_status status;
+} sizing;
+
+static int fits(void *user, const char *name, const int64_t *dims, size_t rank)
+{
+    sizing *z = user;
+    if (z->status == SONDE_OK && *name)
+        z->status =
+            sn_samples_fit(z->r->s, name, dims, rank, &z->first, &z->count, z->r->arena, z->r->err);
+    return z->status == SONDE_OK;
+}
+
+/* *set stays NULL where the file was skipped. */
 static sonde_status load_arrays(reading *r, const char *path, sonde_value_set **set)
 {
-    const sonde_load_options o = {.struct_size = sizeof o, .no_mmap = 1};
+    sizing z = {.r = r, .count = 1, .status = SONDE_OK};
+    const sonde_load_options o = {
+        .struct_size = sizeof o, .no_mmap = 1, .wants = fits, .wants_user = &z};
     sonde_value_set *loaded = NULL;
-    SN_TRY(sonde_values_load_with(r->s->context, path, &o, &loaded, r->err));
+    bool skipped;
+    SN_TRY(or_skip(r, sonde_values_load_with(r->s->context, path, &o, &loaded, r->err), &skipped));
+    if (skipped)
+        return SONDE_OK;
+    if (z.status != SONDE_OK) {
+        sonde_value_set_release(loaded);
+        sn_error_prefix(r->err, "'%.300s'", path);
+        return z.status;
+    }
     if (!ends_with(path, ".npy")) {
         *set = loaded;
         return SONDE_OK;
@@ -303,6 +393,8 @@ static sonde_status add_arrays(reading *r, const char *path)
 {
     sonde_value_set *set = NULL;
     SN_TRY(load_arrays(r, path, &set));
+    if (!set)
+        return SONDE_OK;
     const sonde_status st = sn_samples_push_set(r->s, set, false, r->err);
     if (st != SONDE_OK)
         sn_error_prefix(r->err, "'%.300s'", path);
@@ -335,14 +427,20 @@ static sonde_status add_folder(reading *r, const char *folder)
     names found = {.list = {0}};
     sonde_status st = SONDE_OK;
     bool any = false;
+    const size_t sources = r->s->sources.n, skipped = r->s->skipped;
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds && st == SONDE_OK && !any; k++) {
         found.list.n = 0;
         st = list_folder(r, folder, kinds[k], &found);
         any = found.list.n > 0;
+        r->many = any;
         if (st == SONDE_OK && any)
             st = add_each(r, &found, kinds[k]);
     }
+    const size_t all = found.list.n;
     sn_vec_free(&found.list, &r->s->context->alloc);
+    if (st == SONDE_OK && r->s->skipped > skipped && r->s->sources.n == sources)
+        return sn_fail(r->err, SONDE_INVALID_ARGUMENT,
+                       "none of the %zu samples in '%.300s' can be read", all, folder);
     if (st == SONDE_OK && !any)
         return sn_fail(
             r->err, SONDE_NOT_FOUND,

@@ -3,27 +3,25 @@
  * as they were given and cut along axis 0. */
 #include "shrink/samples.h"
 
-#include <stdio.h>
 #include <string.h>
+
+#include "base/list_text.h"
 
 /* ------------------------------------------------------------------ inputs */
 sonde_status sn_samples_input(const sonde_samples *s, const char *name, sonde_type_info *info,
                               sonde_error *err)
 {
-    char names[512] = "";
-    size_t used = 0;
+    sn_list_text names = {0};
     for (size_t i = 0; i < sonde_session_input_count(s->session); i++) {
         const char *have = sonde_session_input_name(s->session, i);
         if (strcmp(have, name) == 0)
             return sonde_session_input_info(s->session, i, info, err);
-        const int n =
-            snprintf(names + used, sizeof names - used, "%s%.100s", used ? ", " : "", have);
-        used += n > 0 && (size_t)n < sizeof names - used ? (size_t)n : 0;
+        sn_list_add(&names, "%s", have);
     }
     return sn_fail(err, SONDE_NOT_FOUND,
                    "the samples have a value '%.200s', which is no input of the model; its inputs "
                    "are: %s",
-                   name, names);
+                   name, sn_list_end(&names));
 }
 
 static bool has(const sonde_value_set *set, const char *name)
@@ -67,21 +65,27 @@ typedef struct cut {
     bool drop_axis;     /* a sample has no axis 0 of its own */
 } cut;
 
-static sonde_status plan_cut(const sonde_value *v, const sonde_type_info *info, cut *c,
+static sonde_status plan_cut(const int64_t *dims, size_t rank, const sonde_type_info *info, cut *c,
                              sonde_error *err)
 {
-    SN_TRY(check_type(v, info, err));
     *c = (cut){.count = 1};
-    const size_t rank = sonde_tensor_rank(v);
     if (info->kind != SONDE_KIND_TENSOR || rank == 0)
         return SONDE_OK;
-    const int64_t n = sonde_tensor_dims(v)[0];
+    const int64_t n = dims[0];
     c->drop_axis = info->rank >= 0 && rank == (size_t)info->rank + 1;
     if (!c->drop_axis && info->rank >= 0 && rank != (size_t)info->rank)
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
                        "the samples of input '%.200s' have %zu dimensions; the input is %.200s, so "
                        "they must have %d, or %d with one whole input for each index of axis 0",
                        info->name, rank, info->text, info->rank, info->rank + 1);
+    /* Of those behind axis 0, and of all where axis 0 is that of the samples. */
+    for (int d = c->drop_axis ? 0 : 1; d < info->rank; d++)
+        if (info->dims[d] >= 0 && info->dims[d] != dims[d + c->drop_axis])
+            return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                           "the samples of input '%.200s' have %lld in dimension %d, but the input "
+                           "is %.200s",
+                           info->name, (long long)dims[d + c->drop_axis], d + c->drop_axis,
+                           info->text);
     c->each = c->drop_axis || info->rank < 1 || info->dims[0] < 1 ? 1 : info->dims[0];
     c->count = (size_t)(n / c->each);
     c->over = n % c->each;
@@ -95,6 +99,42 @@ static sonde_status plan_cut(const sonde_value *v, const sonde_type_info *info, 
                        "samples one by one",
                        info->name);
     return SONDE_OK;
+}
+
+static sonde_status plan_cut_of(const sonde_value *v, const sonde_type_info *info, cut *c,
+                                sonde_error *err)
+{
+    SN_TRY(check_type(v, info, err));
+    return plan_cut(sonde_tensor_dims(v), sonde_tensor_rank(v), info, c, err);
+}
+
+/* `*first`: the input that has *count samples; NULL: there is none yet. */
+static sonde_status same_count(const cut *c, const char *name, const char **first, size_t *count,
+                               sonde_error *err)
+{
+    if (c->count > 1 && *first && c->count != *count)
+        return sn_fail(err, SONDE_INVALID_ARGUMENT,
+                       "input '%.200s' has %zu samples and input '%.200s' has %zu", *first, *count,
+                       name, c->count);
+    if (c->count > 1) {
+        *first = name;
+        *count = c->count;
+    }
+    return SONDE_OK;
+}
+
+sonde_status sn_samples_fit(const sonde_samples *s, const char *name, const int64_t *dims,
+                            size_t rank, const char **first, size_t *count, sn_arena *arena,
+                            sonde_error *err)
+{
+    sonde_type_info info = SONDE_INIT(sonde_type_info);
+    cut c;
+    const char *own = sn_arena_strdup(arena, name);
+    if (!own)
+        return sn_fail_memory(err, strlen(name));
+    SN_TRY(sn_samples_input(s, name, &info, err));
+    SN_TRY(plan_cut(dims, rank, &info, &c, err));
+    return same_count(&c, own, first, count, err);
 }
 
 static sonde_status cut_out(const sonde_samples *s, sonde_value *v, const cut *c, size_t index,
@@ -129,15 +169,8 @@ static sonde_status count_arrays(const sonde_samples *s, const sonde_value_set *
         sonde_type_info info = SONDE_INIT(sonde_type_info);
         cut c;
         SN_TRY(sn_samples_input(s, name, &info, err));
-        SN_TRY(plan_cut(sonde_value_set_value(set, i), &info, &c, err));
-        if (c.count > 1 && first && c.count != *count)
-            return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                           "input '%.200s' has %zu samples and input '%.200s' has %zu", first,
-                           *count, name, c.count);
-        if (c.count > 1) {
-            first = name;
-            *count = c.count;
-        }
+        SN_TRY(plan_cut_of(sonde_value_set_value(set, i), &info, &c, err));
+        SN_TRY(same_count(&c, name, &first, count, err));
         *over = (size_t)c.over > *over ? (size_t)c.over : *over;
     }
     return check_whole(s, set, err);
@@ -152,7 +185,7 @@ sonde_status sn_samples_cut(const sonde_samples *s, const sonde_value_set *set, 
         sonde_value *all = sonde_value_set_value(set, i), *v = NULL;
         cut c;
         SN_TRY(sn_samples_input(s, name, &info, err));
-        SN_TRY(plan_cut(all, &info, &c, err));
+        SN_TRY(plan_cut_of(all, &info, &c, err));
         SN_TRY(cut_out(s, all, &c, index, &v, err));
         const sonde_status st = sn_api_set_add(out, name, v, err);
         if (st != SONDE_OK) {
@@ -283,6 +316,11 @@ size_t sonde_samples_count(const sonde_samples *samples)
     if (!samples)
         return 0;
     return samples->count < samples->most ? samples->count : samples->most;
+}
+
+size_t sonde_samples_skipped(const sonde_samples *samples)
+{
+    return samples ? samples->skipped : 0;
 }
 
 size_t sonde_samples_left_over(const sonde_samples *samples)

@@ -26,6 +26,7 @@ struct sonde_samples {
     size_t count;
     size_t most;      /* SIZE_MAX: all */
     size_t left_over; /* rows and images in no sample */
+    size_t skipped;   /* files of folders that cannot be read */
 };
 
 /* samples.c */
@@ -38,6 +39,11 @@ bool sn_samples_are_enough(const sonde_samples *s);
 /* One sample (`one`) or arrays of them. Takes the set over, also on failure. */
 sonde_status sn_samples_push_set(sonde_samples *s, sonde_value_set *set, bool one,
                                  sonde_error *err);
+/* Whether an array of these dims may be samples of input `name` beside those before it: *first is
+ * the input that has *count of them, NULL and 1 at first. */
+sonde_status sn_samples_fit(const sonde_samples *s, const char *name, const int64_t *dims,
+                            size_t rank, const char **first, size_t *count, sn_arena *arena,
+                            sonde_error *err);
 /* Sample `index` of arrays. */
 sonde_status sn_samples_cut(const sonde_samples *s, const sonde_value_set *set, size_t index,
                             sonde_value_set *out, sonde_error *err);

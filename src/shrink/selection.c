@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/list_text.h"
+
 const char *sn_node_called(const sn_node *n)
 {
     if (n->name && n->name[0])
@@ -161,22 +163,20 @@ static sonde_status fail_unknown(const sn_graph *g, const char *entry, sonde_err
     const bool exact = *entry == SN_NAME_EXACT;
     entry += exact;
     near_names s = {.word = entry};
-    char list[400] = "";
+    sn_list_text list = {0};
     if (exact || !strpbrk(entry, "*?"))
         (void)each_name(g, visit_near, &s);
     const bool similar = s.n > 0;
     if (!similar)
         (void)each_name(g, visit_first, &s);
-    for (size_t i = 0; i < s.n; i++) {
-        const size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%s'%.100s'", i ? ", " : "", s.names[i]);
-    }
+    for (size_t i = 0; i < s.n; i++)
+        sn_list_add(&list, "'%s'", s.names[i]);
     return sn_fail(err, SONDE_INVALID_ARGUMENT, "the model has no node and no weight '%.200s'%s%s",
                    entry,
                    similar ? "; similar names: "
                    : s.n   ? "; its first names: "
                            : "",
-                   list);
+                   sn_list_end(&list));
 }
 
 /* ---- the lists ---- */

@@ -9,7 +9,7 @@
 
 typedef struct widening {
     sn_model *m;
-    sn_map made; /* bytes of the address of contents ► the same as f32 */
+    sn_map made; /* contents ► the same as f32 */
     sonde_error *err;
 } widening;
 
@@ -53,17 +53,16 @@ static bool is_simple(const sn_graph *g)
 static sonde_status widen_tensor(widening *w, const sn_tensor *t, const sn_tensor **out)
 {
     const int64_t n = sn_tensor_count(t);
-    *out = sn_map_get_n(&w->made, &t, sizeof t);
+    *out = sn_map_get_address(&w->made, t);
     if (*out)
         return SONDE_OK;
     sn_tensor *own = SN_NEW(&w->m->arena, sn_tensor);
-    const sn_tensor **key = SN_NEW(&w->m->arena, const sn_tensor *);
     sn_buffer *buffer = sn_buffer_new(w->m->ctx->alloc, (size_t)n * sizeof(float));
     if (!buffer || !sn_vec_push(&w->m->buffers.list, w->m->ctx->alloc, buffer)) {
         sn_buffer_unref(buffer);
         return sn_fail_memory(w->err, (size_t)n * sizeof(float));
     }
-    if (!own || !key)
+    if (!own)
         return sn_fail_memory(w->err, sizeof *own);
     *own = (sn_tensor){.dtype = SONDE_DTYPE_F32,
                        .rank = t->rank,
@@ -75,9 +74,8 @@ static sonde_status widen_tensor(widening *w, const sn_tensor *t, const sn_tenso
         sn_tensor_read(t, i, 1, &half);
         ((float *)buffer->data)[i] = sn_f16_to_f32(half);
     }
-    *key = t;
     *out = own;
-    return sn_map_put_n(&w->made, key, sizeof *key, own, NULL)
+    return sn_map_put_address(&w->made, t, own, NULL)
                ? SONDE_OK
                : sn_fail_memory(w->err, sizeof(sn_map_entry));
 }

@@ -49,6 +49,15 @@ typedef struct sn_tensor_format {
 /* Formats one by one, for archives of another format and for tests. */
 sonde_status sn_npy_read(const uint8_t *data, size_t bytes, const sn_type *as, sn_allocator *alloc,
                          sn_slot *out, sonde_error *err);
+/* Its dims, from its first bytes, of which there may be all; `whole` is how many it has. An error
+ * if elements of that type and shape take other than the rest. */
+typedef struct sn_npy_shape {
+    int rank;
+    int64_t dims[SN_MAX_RANK];
+} sn_npy_shape;
+enum { SN_NPY_HEAD = 65536 }; /* so many of the first bytes are enough */
+sonde_status sn_npy_peek(const uint8_t *data, size_t bytes, size_t whole, sn_npy_shape *shape,
+                         sonde_error *err);
 sonde_status sn_npy_write(const sn_tensor *t, sn_bytes *out, sonde_error *err);
 sonde_status sn_npz_read(const uint8_t *data, size_t bytes, const sn_type *as, sn_named_list *out,
                          sonde_error *err);

@@ -1,22 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pictures to model inputs: the shorter side is resized, the centre cut out, channels normalised.
+/* Pictures to model inputs: the shorter side is resized, the centre cut out, channels normalised
+ * where the input has floats.
  * The resize is bilinear with a filter that widens as the picture shrinks (as in Pillow), so that
  * detail is averaged instead of skipped. Only the rows and columns of the crop are computed: one
  * row of sums is all the memory it takes, whatever the shape of the picture. */
 #include <math.h>
 #include <string.h>
 
+#include "base/codec.h"
+#include "base/dtype.h"
 #include "base/file.h"
 #include "tensor_files/formats.h"
 
-void sn_image_options_default(sn_image_options *o)
+/* ------------------------------------------------------------------ what to make */
+bool sn_image_dtype(sn_dtype dtype)
 {
-    *o = (sn_image_options){
-        .width = 224,
-        .height = 224,
-        .mean = {0.485f, 0.456f, 0.406f},
-        .deviation = {0.229f, 0.224f, 0.225f},
-    };
+    switch (dtype) {
+    case SONDE_DTYPE_F32:
+    case SONDE_DTYPE_F64:
+    case SONDE_DTYPE_F16:
+    case SONDE_DTYPE_BF16:
+    case SONDE_DTYPE_U8:
+    case SONDE_DTYPE_I8:
+    case SONDE_DTYPE_U16:
+    case SONDE_DTYPE_I16:
+    case SONDE_DTYPE_U32:
+    case SONDE_DTYPE_I32:
+    case SONDE_DTYPE_U64:
+    case SONDE_DTYPE_I64:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void sn_image_options_raw(sn_image_options *o, sn_dtype dtype)
+{
+    *o = (sn_image_options){.width = 224, .height = 224, .dtype = dtype};
+    o->scale = sn_dtype_is_float(dtype) ? 0 : 1;
+    for (int c = 0; c < 3; c++) {
+        o->mean[c] = dtype == SONDE_DTYPE_I8 ? 128 : 0;
+        o->deviation[c] = 1;
+    }
+}
+
+void sn_image_options_default(sn_image_options *o, sn_dtype dtype)
+{
+    static const float mean[3] = {0.485f, 0.456f, 0.406f};
+    static const float deviation[3] = {0.229f, 0.224f, 0.225f};
+    sn_image_options_raw(o, dtype);
+    if (!sn_dtype_is_float(dtype))
+        return;
+    memcpy(o->mean, mean, sizeof mean);
+    memcpy(o->deviation, deviation, sizeof deviation);
+}
+
+float sn_image_mean(const sn_image_options *o, int channel)
+{
+    return o->scale != 0 ? o->mean[channel] / (255 * o->scale) : o->mean[channel];
+}
+
+float sn_image_deviation(const sn_image_options *o, int channel)
+{
+    return o->scale != 0 ? o->deviation[channel] / (255 * o->scale) : o->deviation[channel];
 }
 
 int sn_image_resize(const sn_image_options *o)
@@ -25,6 +71,7 @@ int sn_image_resize(const sn_image_options *o)
     return o->resize ? o->resize : (int)floor(crop * 256.0 / 224.0 + 0.5);
 }
 
+/* ------------------------------------------------------------------ filters */
 /* One output position along an axis: `first` source index and the weights of `n` from there on. */
 typedef struct filter {
     int first, n;
@@ -81,13 +128,62 @@ static void sum_rows(const resizer *r, int y)
     }
 }
 
+/* ------------------------------------------------------------------ elements */
 static float normalise(const sn_image_options *o, float v, int c)
 {
-    v /= 255.0f;
-    return o->no_normalize ? v : (v - o->mean[c]) / o->deviation[c];
+    v = o->scale != 0 ? v * o->scale : v / 255.0f;
+    return (v - o->mean[c]) / o->deviation[c];
 }
 
-static void write_row(const resizer *r, int y, float *out)
+/* To the nearest integer the type has. */
+static int64_t whole(float v, int64_t least, int64_t most)
+{
+    const double x = nearbyint((double)v);
+    return !(x > (double)least) ? least : x >= (double)most ? most : (int64_t)x;
+}
+
+static void put(const sn_image_options *o, void *data, size_t i, float v)
+{
+    switch (o->dtype) {
+    case SONDE_DTYPE_F64:
+        ((double *)data)[i] = (double)v;
+        break;
+    case SONDE_DTYPE_F16:
+        ((uint16_t *)data)[i] = sn_f32_to_f16(v);
+        break;
+    case SONDE_DTYPE_BF16:
+        ((uint16_t *)data)[i] = sn_f32_to_bf16(v);
+        break;
+    case SONDE_DTYPE_U8:
+        ((uint8_t *)data)[i] = (uint8_t)whole(v, 0, UINT8_MAX);
+        break;
+    case SONDE_DTYPE_I8:
+        ((int8_t *)data)[i] = (int8_t)whole(v, INT8_MIN, INT8_MAX);
+        break;
+    case SONDE_DTYPE_U16:
+        ((uint16_t *)data)[i] = (uint16_t)whole(v, 0, UINT16_MAX);
+        break;
+    case SONDE_DTYPE_I16:
+        ((int16_t *)data)[i] = (int16_t)whole(v, INT16_MIN, INT16_MAX);
+        break;
+    case SONDE_DTYPE_U32:
+        ((uint32_t *)data)[i] = (uint32_t)whole(v, 0, UINT32_MAX);
+        break;
+    case SONDE_DTYPE_I32:
+        ((int32_t *)data)[i] = (int32_t)whole(v, INT32_MIN, INT32_MAX);
+        break;
+    case SONDE_DTYPE_U64:
+        ((uint64_t *)data)[i] = (uint64_t)whole(v, 0, INT64_MAX);
+        break;
+    case SONDE_DTYPE_I64:
+        ((int64_t *)data)[i] = whole(v, INT64_MIN, INT64_MAX);
+        break;
+    default:
+        ((float *)data)[i] = v;
+    }
+}
+
+static void write_row(const resizer *r, int y, void *out)
 {
     const sn_image_options *o = r->o;
     size_t w = (size_t)o->width, h = (size_t)o->height;
@@ -101,7 +197,8 @@ static void write_row(const resizer *r, int y, float *out)
         for (int c = 0; c < 3; c++) {
             size_t plane = (size_t)(o->bgr ? 2 - c : c), pixel = (size_t)y * w + (size_t)x;
             /* Mean and deviation belong to the colour, whatever its place. */
-            out[o->nhwc ? pixel * 3 + plane : plane * w * h + pixel] = normalise(o, sum[c], c);
+            put(o, out, o->nhwc ? pixel * 3 + plane : plane * w * h + pixel,
+                normalise(o, sum[c], c));
         }
     }
 }
@@ -112,10 +209,17 @@ static sonde_status check_options(const sn_image_options *o, sonde_error *err)
         o->resize < 0 || o->resize > 1 << 15)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "an image of %d x %d pixels is not possible",
                        o->width, o->height);
-    for (int c = 0; c < 3 && !o->no_normalize; c++)
-        if (!(o->deviation[c] > 0))
+    if (!sn_image_dtype(o->dtype))
+        return sn_fail(err, SONDE_UNSUPPORTED, "images do not become tensors of %s",
+                       sn_dtype_name(o->dtype));
+    if (!isfinite(o->scale))
+        return sn_fail(err, SONDE_INVALID_ARGUMENT, "the scale of an image must be a number");
+    for (int c = 0; c < 3; c++)
+        if (!(o->deviation[c] > 0) || !isfinite(o->deviation[c]) || !isfinite(o->mean[c]))
             return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                           "the standard deviation of channel %d must be positive", c);
+                           "the mean of channel %d must be a number, and its standard deviation "
+                           "a positive one",
+                           c);
     return SONDE_OK;
 }
 
@@ -136,8 +240,7 @@ sonde_status sn_image_to_tensor(const sn_picture *p, const sn_image_options *o, 
     size_t most = (size_t)(2 * support_of(r.step)) + 4;
     size_t row_bytes = (size_t)p->width * 3 * sizeof(float), weight_bytes = most * sizeof(float);
     int64_t nchw[4] = {1, 3, o->height, o->width}, nhwc[4] = {1, o->height, o->width, 3};
-    sonde_status st =
-        sn_slot_new_tensor(out, SONDE_DTYPE_F32, o->nhwc ? nhwc : nchw, 4, alloc, err);
+    sonde_status st = sn_slot_new_tensor(out, o->dtype, o->nhwc ? nhwc : nchw, 4, alloc, err);
     SN_TRY(st);
     r.row = sn_alloc(alloc, row_bytes);
     r.weights = sn_alloc(alloc, weight_bytes);
@@ -160,7 +263,7 @@ sonde_status sn_tensor_file_read_image(const char *path, const sn_image_options 
     sn_image_options defaults;
     sn_file f;
     sn_picture p;
-    sn_image_options_default(&defaults);
+    sn_image_options_default(&defaults, SONDE_DTYPE_F32);
     SN_TRY(sn_file_open(&f, path, !(o && o->no_mmap), alloc, err));
     sonde_status st = sn_picture_decode(f.data, f.bytes, alloc, &p, err);
     sn_file_close(&f);
@@ -173,10 +276,11 @@ sonde_status sn_tensor_file_read_image(const char *path, const sn_image_options 
     return st;
 }
 
-/* The size and the layout an image input wants, as far as its type tells. */
+/* The size, the layout and the elements an image input wants, as far as its type tells. */
 static void image_options_from(const sn_type *as, sn_image_options *o)
 {
-    sn_image_options_default(o);
+    const bool known = as && as->kind == SN_KIND_TENSOR && as->dtype != SONDE_DTYPE_UNDEFINED;
+    sn_image_options_default(o, known ? as->dtype : SONDE_DTYPE_F32);
     if (!as || as->kind != SN_KIND_TENSOR || as->rank != 4)
         return;
     const sn_dim *d = as->dims;

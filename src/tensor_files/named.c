@@ -16,6 +16,11 @@ void sn_named_free(sn_named_list *l)
     sn_arena_free(&l->arena);
 }
 
+bool sn_named_wants(const sn_named_list *l, const char *name, const int64_t *dims, int rank)
+{
+    return !l->wants || l->wants(l->wants_user, name, dims, (size_t)rank);
+}
+
 sonde_status sn_named_add(sn_named_list *l, const char *name, sn_slot *slot, sonde_error *err)
 {
     sn_named n = {.name = sn_arena_strdup(&l->arena, name ? name : ""), .slot = *slot};

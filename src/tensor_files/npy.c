@@ -228,11 +228,11 @@ static sonde_status read_numbers(const npy_header *h, const uint8_t *data, int64
     return st;
 }
 
-sonde_status sn_npy_read(const uint8_t *data, size_t bytes, const sn_type *as, sn_allocator *alloc,
-                         sn_slot *out, sonde_error *err)
+/* The header of a file of `whole` bytes, of which the first are there; *start: where its elements
+ * are. */
+static sonde_status read_header(const uint8_t *data, size_t bytes, size_t whole, npy_header *h,
+                                size_t *start, int64_t *count, sonde_error *err)
 {
-    npy_header h = {0};
-    int64_t count;
     size_t elems, need;
     if (bytes < 10 || memcmp(data, "\x93NUMPY", 6) != 0)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "this is not a .npy file");
@@ -240,35 +240,55 @@ sonde_status sn_npy_read(const uint8_t *data, size_t bytes, const sn_type *as, s
     if (major < 1 || major > 3)
         return sn_fail(err, SONDE_UNSUPPORTED,
                        "the .npy file has version %u; versions 1 to 3 are supported", major);
-    size_t start = major == 1 ? 10 : 12;
-    if (bytes < start)
+    size_t text = major == 1 ? 10 : 12;
+    if (bytes < text)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "the .npy header is truncated");
-    size_t header = (size_t)sn_get_le(data + 8, start - 8);
-    if (header > bytes - start)
+    size_t header = (size_t)sn_get_le(data + 8, text - 8);
+    if (header > bytes - text)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "the .npy header is truncated");
-    sn_npy_text t = {(const char *)data + start, (const char *)data + start + header};
-    SN_TRY(parse_header(t, &h, err));
-    if (h.order == '>' && (h.size > 1 || h.kind == 'U') && h.kind != 'S')
+    sn_npy_text t = {(const char *)data + text, (const char *)data + text + header};
+    SN_TRY(parse_header(t, h, err));
+    if (h->order == '>' && (h->size > 1 || h->kind == 'U') && h->kind != 'S')
         return sn_fail(
             err, SONDE_UNSUPPORTED,
             "the array is big-endian; convert it with a.astype(a.dtype.newbyteorder('<'))");
-    data += start + header;
-    bytes -= start + header;
-    bool strings = h.kind == 'U' || h.kind == 'S';
-    if (!sn_dims_count(h.dims, h.rank, &count) ||
-        !sn_size_mul((size_t)h.size, h.kind == 'U' ? 4 : 1, &elems) ||
-        !sn_size_mul((size_t)count, elems, &need))
+    if (!sn_dims_count(h->dims, h->rank, count) ||
+        !sn_size_mul((size_t)h->size, h->kind == 'U' ? 4 : 1, &elems) ||
+        !sn_size_mul((size_t)*count, elems, &need))
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "the array is too large for memory");
     /* Strings of no characters take no bytes: such an array could be of any size. */
-    if (strings && elems == 0 && count > 65536)
-        return sn_fail(err, SONDE_LIMIT, "the array has %lld empty strings", (long long)count);
-    if (need != bytes)
+    if ((h->kind == 'U' || h->kind == 'S') && elems == 0 && *count > 65536)
+        return sn_fail(err, SONDE_LIMIT, "the array has %lld empty strings", (long long)*count);
+    *start = text + header;
+    if (need != whole - *start)
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
-                       "the array has %zu bytes of data, but its type and shape need %zu", bytes,
-                       need);
-    if (strings)
-        return read_strings(&h, data, bytes, count, alloc, out, err);
-    return read_numbers(&h, data, count, as, alloc, out, err);
+                       "the array has %zu bytes of data, but its type and shape need %zu",
+                       whole - *start, need);
+    return SONDE_OK;
+}
+
+sonde_status sn_npy_peek(const uint8_t *data, size_t bytes, size_t whole, sn_npy_shape *shape,
+                         sonde_error *err)
+{
+    npy_header h = {0};
+    size_t start;
+    int64_t count;
+    SN_TRY(read_header(data, bytes, whole, &h, &start, &count, err));
+    shape->rank = h.rank;
+    memcpy(shape->dims, h.dims, sizeof shape->dims);
+    return SONDE_OK;
+}
+
+sonde_status sn_npy_read(const uint8_t *data, size_t bytes, const sn_type *as, sn_allocator *alloc,
+                         sn_slot *out, sonde_error *err)
+{
+    npy_header h = {0};
+    size_t start;
+    int64_t count;
+    SN_TRY(read_header(data, bytes, bytes, &h, &start, &count, err));
+    if (h.kind == 'U' || h.kind == 'S')
+        return read_strings(&h, data + start, bytes - start, count, alloc, out, err);
+    return read_numbers(&h, data + start, count, as, alloc, out, err);
 }
 
 /* ---- writing ---- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NumPy's .npz: a zip archive of .npy files. The central directory is the truth, as for every zip
  * tool; entries are stored or deflated (with zlib), sizes may be 64-bit. Entries may not overlap,
- * and none may unpack to more than deflate can hold, so an archive costs no more than its bytes
- * allow. */
+ * and none may unpack to more than deflate can hold; that is still a thousand times its bytes, so
+ * whoever knows what a model takes says which arrays are wanted, and others are not unpacked. */
 #include <stdio.h>
 #include <string.h>
 
@@ -165,7 +165,8 @@ static sonde_status entry_data(zip *z, const zip_entry *e, const uint8_t **data)
 }
 
 #ifdef SONDE_HAVE_ZLIB
-static bool inflate_all(const uint8_t *src, size_t n, uint8_t *dst, size_t m)
+/* The first m bytes of what n unpack to; *ends: and there are no more. */
+static bool inflate_first(const uint8_t *src, size_t n, uint8_t *dst, size_t m, bool *ends)
 {
     z_stream s = {0};
     if (inflateInit2(&s, -MAX_WBITS) != Z_OK)
@@ -183,75 +184,106 @@ static bool inflate_all(const uint8_t *src, size_t n, uint8_t *dst, size_t m)
             break;
     }
     inflateEnd(&s);
-    return rc == Z_STREAM_END && m == 0;
+    *ends = rc == Z_STREAM_END;
+    return m == 0 && (rc == Z_STREAM_END || rc == Z_OK || rc == Z_BUF_ERROR);
 }
 #endif
 
-static sonde_status unpack(zip *z, const zip_entry *e, const uint8_t *data, sn_allocator *alloc,
-                           uint8_t **out)
+/* The first `bytes` bytes of an entry, at most all, which the caller frees. */
+static sonde_status unpack(zip *z, const zip_entry *e, const uint8_t *data, size_t bytes,
+                           sn_allocator *alloc, uint8_t **out)
 {
     *out = NULL;
 #ifdef SONDE_HAVE_ZLIB
+    bool ends = false;
     if (e->unpacked / DEFLATE_MAX_RATIO > e->packed)
         return broken(z, "an entry has an implausible uncompressed size");
-    uint8_t *buf = sn_alloc(alloc, (size_t)e->unpacked);
+    uint8_t *buf = sn_alloc(alloc, bytes);
     if (!buf)
-        return sn_fail_memory(z->err, (size_t)e->unpacked);
-    if (!inflate_all(data, (size_t)e->packed, buf, (size_t)e->unpacked)) {
-        sn_free(alloc, buf, (size_t)e->unpacked);
+        return sn_fail_memory(z->err, bytes);
+    if (!inflate_first(data, (size_t)e->packed, buf, bytes, &ends) ||
+        (bytes == e->unpacked && !ends)) {
+        sn_free(alloc, buf, bytes);
         return broken(z, "an entry cannot be decompressed");
     }
     *out = buf;
     return SONDE_OK;
 #else
-    (void)e, (void)data, (void)alloc;
+    (void)e, (void)data, (void)bytes, (void)alloc;
     return sn_fail(
         z->err, SONDE_UNSUPPORTED,
         "the .npz archive is compressed and this build has no zlib; write it with numpy.savez");
 #endif
 }
 
-static sonde_status add_entry(const zip_entry *e, const uint8_t *data, const sn_type *as,
-                              sn_named_list *out, sonde_error *err)
+static sonde_status entry_name(const zip_entry *e, sn_named_list *out, const char **name,
+                               sonde_error *err)
 {
     size_t n = e->name_bytes;
     if (n >= 4 && memcmp(e->name + n - 4, ".npy", 4) == 0)
         n -= 4;
     if (memchr(e->name, 0, n))
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "an entry's name contains a zero byte");
-    const char *name = sn_arena_strndup(&out->arena, (const char *)e->name, n);
-    if (!name)
-        return sn_fail_memory(err, n);
+    *name = sn_arena_strndup(&out->arena, (const char *)e->name, n);
+    return *name ? SONDE_OK : sn_fail_memory(err, n);
+}
+
+/* Nothing is unpacked but the header of an array until it is clear that its size is that of its
+ * elements, and that somebody wants it. */
+static sonde_status look_at_entry(zip *z, const zip_entry *e, const uint8_t *data, const char *name,
+                                  sn_named_list *out, bool *wanted)
+{
+    uint8_t *head = NULL;
+    const size_t bytes = e->unpacked < SN_NPY_HEAD ? (size_t)e->unpacked : SN_NPY_HEAD;
+    sn_npy_shape shape;
+    if (e->method == 8)
+        SN_TRY(unpack(z, e, data, bytes, out->alloc, &head));
+    const sonde_status st =
+        sn_npy_peek(head ? head : data, bytes, (size_t)e->unpacked, &shape, z->err);
+    if (head)
+        sn_free(out->alloc, head, bytes);
+    *wanted = st == SONDE_OK && sn_named_wants(out, name, shape.dims, shape.rank);
+    return st;
+}
+
+static sonde_status read_wanted(zip *z, const zip_entry *e, const uint8_t *data, const char *name,
+                                const sn_type *as, sn_named_list *out)
+{
+    uint8_t *unpacked = NULL;
     sn_slot slot = {0};
-    sonde_status st = sn_npy_read(data, (size_t)e->unpacked, as, out->alloc, &slot, err);
+    if (e->method == 8) {
+        SN_TRY(unpack(z, e, data, (size_t)e->unpacked, out->alloc, &unpacked));
+        data = unpacked;
+    }
+    sonde_status st = sn_crc32(0, data, (size_t)e->unpacked) == e->crc
+                          ? sn_npy_read(data, (size_t)e->unpacked, as, out->alloc, &slot, z->err)
+                          : broken(z, "a checksum does not match");
     if (st == SONDE_OK)
-        st = sn_named_add(out, name, &slot, err);
-    else if (st != SONDE_OUT_OF_MEMORY)
-        sn_error_prefix(err, "array '%.200s'", name);
+        st = sn_named_add(out, name, &slot, z->err);
     sn_slot_clear(&slot);
+    if (unpacked)
+        sn_free(out->alloc, unpacked, (size_t)e->unpacked);
     return st;
 }
 
 static sonde_status read_entry(zip *z, const zip_entry *e, const sn_type *as, sn_named_list *out)
 {
     const uint8_t *data = NULL;
-    uint8_t *unpacked = NULL;
+    const char *name = NULL;
+    bool wanted = false;
     if (e->name_bytes && e->name[e->name_bytes - 1] == '/')
         return SONDE_OK; /* a folder */
     SN_TRY(entry_data(z, e, &data));
-    if (e->method == 8) {
-        SN_TRY(unpack(z, e, data, out->alloc, &unpacked));
-        data = unpacked;
-    } else if (e->method != 0 || e->packed != e->unpacked) {
+    if (e->method != 8 && (e->method != 0 || e->packed != e->unpacked))
         return sn_fail(z->err, SONDE_UNSUPPORTED,
                        "the .npz archive uses compression method %u, which is not supported",
                        e->method);
-    }
-    sonde_status st = sn_crc32(0, data, (size_t)e->unpacked) == e->crc
-                          ? add_entry(e, data, as, out, z->err)
-                          : broken(z, "a checksum does not match");
-    if (unpacked)
-        sn_free(out->alloc, unpacked, (size_t)e->unpacked);
+    SN_TRY(entry_name(e, out, &name, z->err));
+    sonde_status st = look_at_entry(z, e, data, name, out, &wanted);
+    if (st == SONDE_OK && wanted)
+        st = read_wanted(z, e, data, name, as, out);
+    if (st != SONDE_OK && st != SONDE_OUT_OF_MEMORY)
+        sn_error_prefix(z->err, "array '%.200s'", name);
     return st;
 }
 

@@ -137,6 +137,8 @@ static sonde_status add_tensor(const entry *e, const uint8_t *data, size_t bytes
     /* Tensors do not overlap, so together they are no larger than the file. */
     if (!sn_size_add(*spent, need, spent) || *spent > bytes)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "tensors overlap");
+    if (!sn_named_wants(out, e->name, e->dims, e->rank))
+        return SONDE_OK;
     sn_slot slot = {0};
     SN_TRY(sn_slot_new_tensor(&slot, e->dtype, e->dims, e->rank, out->alloc, err));
     if (need)

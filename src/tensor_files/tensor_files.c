@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/list_text.h"
 #include "tensor_files/formats.h"
 
 static const sn_tensor_format *const formats[] = {
@@ -27,12 +28,12 @@ static const sn_tensor_format *find_format(const char *path)
 }
 
 /* ".npy, .npz, .safetensors" */
-static const char *suffixes(char *text, size_t bytes)
+static const char *suffixes(sn_list_text *known)
 {
-    text[0] = 0;
-    for (size_t k = 0, n = 0; k < N_FORMATS; k++, n = strlen(text))
-        snprintf(text + n, bytes - n, "%s%s", k ? ", " : "", formats[k]->suffix);
-    return text;
+    *known = (sn_list_text){0};
+    for (size_t k = 0; k < N_FORMATS; k++)
+        sn_list_add(known, "%s", formats[k]->suffix);
+    return sn_list_end(known);
 }
 
 sonde_status sn_tensor_file_read(const char *path, const sn_type *as, sn_named_list *out,
@@ -40,7 +41,7 @@ sonde_status sn_tensor_file_read(const char *path, const sn_type *as, sn_named_l
 {
     const sn_tensor_format *format = find_format(path);
     struct stat info;
-    char known[200];
+    sn_list_text known;
     sn_file f;
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
         return sn_pb_read_folder(path, out, err);
@@ -52,7 +53,7 @@ sonde_status sn_tensor_file_read(const char *path, const sn_type *as, sn_named_l
         return sn_fail(
             err, SONDE_UNSUPPORTED,
             "unknown format of '%.300s'; supported suffixes are %s, .pb, .jpg, .png and .ppm", path,
-            suffixes(known, sizeof known));
+            suffixes(&known));
     SN_TRY(sn_file_open(&f, path, !out->no_mmap, out->alloc, err));
     sonde_status st = format->read(f.data, f.bytes, as, out, err);
     sn_file_close(&f);
@@ -69,13 +70,13 @@ static bool is_folder_path(const char *path)
 
 sonde_status sn_tensor_file_can_write(const char *path, sonde_error *err)
 {
-    char known[200];
+    sn_list_text known;
     if (is_folder_path(path) || find_format(path))
         return SONDE_OK;
     return sn_fail(err, SONDE_UNSUPPORTED,
                    "cannot write '%.300s': the suffix must be %s, or the name must end in / "
                    "for a folder of .pb files",
-                   path, suffixes(known, sizeof known));
+                   path, suffixes(&known));
 }
 
 sonde_status sn_tensor_file_write(const char *path, const sn_named_list *l, sonde_error *err)

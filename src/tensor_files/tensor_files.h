@@ -16,9 +16,14 @@ typedef struct sn_named_list {
     sn_arena arena; /* names */
     SN_VEC(sn_named) list;
     bool no_mmap; /* files it is filled from are read, not mapped */
+    /* .npz and .safetensors: asked before an array is read or unpacked. NULL: all are wanted. */
+    int (*wants)(void *user, const char *name, const int64_t *dims, size_t rank);
+    void *wants_user;
 } sn_named_list;
 void sn_named_init(sn_named_list *l, sn_allocator *alloc);
 void sn_named_free(sn_named_list *l);
+/* Whether an array that a file has is to be read. */
+bool sn_named_wants(const sn_named_list *l, const char *name, const int64_t *dims, int rank);
 /* Moves `slot` in (the source becomes NONE). */
 sonde_status sn_named_add(sn_named_list *l, const char *name, sn_slot *slot, sonde_error *err);
 
@@ -34,14 +39,27 @@ sonde_status sn_tensor_file_can_write(const char *path, sonde_error *err);
 typedef struct sn_image_options {
     int width, height; /* of the crop */
     int resize;        /* shorter side; 0: 256/224 of the crop's */
-    bool nhwc, bgr, no_normalize;
+    bool nhwc, bgr;
     bool no_mmap;                /* read the file instead of mapping it */
-    float mean[3], deviation[3]; /* used unless no_normalize */
+    sn_dtype dtype;              /* of the tensor */
+    float scale;                 /* of the bytes of a pixel; 0: they are divided by 255 */
+    float mean[3], deviation[3]; /* an element is (byte * scale - mean) / deviation */
 } sn_image_options;
-void sn_image_options_default(sn_image_options *o);
+/* Whether images become tensors of this type: floats of 16 bits and more, integers of 8 and more.
+ */
+bool sn_image_dtype(sn_dtype dtype);
+/* What tensors of that type usually hold: floats are normalised as for ImageNet, integers are the
+ * bytes of the picture, shifted by 128 where the type is signed and has 8 bits. */
+void sn_image_options_default(sn_image_options *o, sn_dtype dtype);
+/* As that, without ImageNet's mean and deviation. */
+void sn_image_options_raw(sn_image_options *o, sn_dtype dtype);
+/* What the options do to a byte divided by 255. */
+float sn_image_mean(const sn_image_options *o, int channel);
+float sn_image_deviation(const sn_image_options *o, int channel);
 /* The shorter side of a picture before the crop. */
 int sn_image_resize(const sn_image_options *o);
-/* .jpg (libjpeg), .png (libpng), .ppm (built in): f32 tensor [1,3,H,W] or [1,H,W,3]. */
+/* .jpg (libjpeg), .png (libpng), .ppm (built in): tensor [1,3,H,W] or [1,H,W,3]. NULL: of f32, as
+ * the defaults say. */
 sonde_status sn_tensor_file_read_image(const char *path, const sn_image_options *o,
                                        sn_allocator *alloc, sn_slot *out, sonde_error *err);
 

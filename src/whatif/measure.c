@@ -5,7 +5,9 @@
  * is taken over the middle half of the rounds by that ratio. */
 #include <math.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "whatif/whatif.h"
 
 /* The smallest and the largest of six contain the median with 97 % probability. */
@@ -34,13 +36,13 @@ static int by_number(const void *a, const void *b)
 static bool copy_step(sn_measured *m, const sn_whatif_step *from)
 {
     sn_whatif_step s = *from;
-    const char **const texts[] = {&s.name, &s.op_type, &s.shapes, &s.weight};
+    const char **const texts[] = {&s.name, &s.op_type, &s.shapes, &s.weight, &s.how};
     uint32_t *nodes = SN_NEW_N(&m->arena, uint32_t, s.n_nodes + 1);
     if (!nodes)
         return false;
     for (uint32_t i = 0; i < s.n_nodes; i++)
         nodes[i] = from->nodes[i];
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < 5; k++)
         if (!(*texts[k] = sn_arena_strdup(&m->arena, *texts[k])))
             return false;
     s.nodes = nodes;
@@ -83,11 +85,26 @@ static void average(const counted *c, const double *key_of, double *keys, sn_mea
         m->total_ns += m->steps.data[i].ns;
 }
 
+static const char *name_of_machine(sn_arena *arena)
+{
+    char name[256] = "";
+    if (gethostname(name, sizeof name - 1) != 0)
+        name[0] = 0;
+    for (char *c = name; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            *c = '?';
+    return sn_arena_strdup(arena, name);
+}
+
 static sonde_status fill(const sn_subject *s, sn_measured *m, sonde_error *err)
 {
     m->weight_bytes = s->weight_bytes;
     m->peak_bytes = s->peak_bytes;
     m->changed = s->changed;
+    m->at_s = (int64_t)(sn_wall_ns() / 1000000000u);
+    m->host = name_of_machine(&m->arena);
+    if (!m->host)
+        return sn_fail_memory(err, 1);
     for (size_t i = 0; i < s->rounds.n; i++)
         m->runs += s->rounds.data[i].runs;
     for (size_t i = 0; i < s->steps.n; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A measurement as text, for the caches: a line of figures, a line of ratios, then a line for each
- * step. Fields are separated by tabs, which no operator's name and no shape contains. */
+/* A measurement as text, for the caches: a line of figures, one of when and where, one of ratios,
+ * then a line for each step. Fields are separated by tabs, which no operator's name and no shape
+ * contains. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -36,6 +37,8 @@ sonde_status sn_measured_write(const sn_measured *m, sn_text *t, sonde_error *er
     put(t, "figures\t%" PRIu64 "\t%" PRIu64 "\t%lld\t%zu", m->weight_bytes, m->peak_bytes,
         (long long)m->changed, m->runs);
     put_real(t, m->now_ns);
+    put(t, "\nmeasured\t%lld\t", (long long)m->at_s);
+    sn_text_add(t, m->host);
     sn_text_add(t, "\nratios");
     for (size_t i = 0; i < m->ratios.n; i++)
         put_real(t, m->ratios.data[i]);
@@ -44,8 +47,8 @@ sonde_status sn_measured_write(const sn_measured *m, sn_text *t, sonde_error *er
         const sn_whatif_step *s = &m->steps.data[i];
         sn_text_add(t, s->added ? "added" : s->sparse ? "sparse" : "step");
         put_real(t, s->ns);
-        const char *const texts[] = {s->name, s->op_type, s->shapes, s->weight};
-        for (int k = 0; k < 4; k++) {
+        const char *const texts[] = {s->name, s->op_type, s->shapes, s->weight, s->how};
+        for (int k = 0; k < 5; k++) {
             sn_text_add(t, "\t");
             sn_text_add(t, texts[k]);
         }
@@ -127,6 +130,18 @@ static bool read_figures(sn_measured *m, reader *r)
     return real(r, &m->now_ns) && m->now_ns > 0;
 }
 
+static bool read_origin(sn_measured *m, reader *r)
+{
+    long long at;
+    const char *word = next_line(r) ? field(r) : NULL;
+    if (!word || strcmp(word, "measured") != 0 || !number(r, &at))
+        return false;
+    const char *host = field(r);
+    m->at_s = at;
+    m->host = host ? sn_arena_strdup(&m->arena, host) : NULL;
+    return host && keep(r, m->host);
+}
+
 static bool read_ratios(sn_measured *m, reader *r)
 {
     const char *word = next_line(r) ? field(r) : NULL;
@@ -165,11 +180,11 @@ static bool read_step(sn_measured *m, reader *r)
     const char *word = field(r);
     sn_whatif_step s = {.added = word && strcmp(word, "added") == 0,
                         .sparse = word && strcmp(word, "sparse") == 0};
-    const char **const texts[] = {&s.name, &s.op_type, &s.shapes, &s.weight};
+    const char **const texts[] = {&s.name, &s.op_type, &s.shapes, &s.weight, &s.how};
     if (!word || (!s.added && !s.sparse && strcmp(word, "step") != 0) || !real(r, &s.ns) ||
         m->steps.n == MAX_STEPS)
         return false;
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < 5; k++) {
         const char *text = field(r);
         if (!text)
             return false;
@@ -186,7 +201,7 @@ static bool read_step(sn_measured *m, reader *r)
 bool sn_measured_read(sn_measured *m, const char *text, size_t bytes, bool *no_memory)
 {
     reader r = {.next = sn_arena_strndup(&m->arena, text, bytes)};
-    bool fine = keep(&r, r.next) && read_figures(m, &r) && read_ratios(m, &r);
+    bool fine = keep(&r, r.next) && read_figures(m, &r) && read_origin(m, &r) && read_ratios(m, &r);
     while (fine && next_line(&r))
         fine = read_step(m, &r);
     *no_memory = r.no_memory;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What can be asked of a result. */
+#include <stddef.h>
+
 #include "whatif/whatif.h"
 
 size_t sonde_whatif_scenario_count(const sonde_whatif *w)
@@ -47,11 +49,13 @@ sonde_status sonde_whatif_ratios(const sonde_whatif *result, sonde_export_option
 {
     SN_REQUIRE(result, err);
     SN_REQUIRE(options, err);
-    if (options->struct_size < sizeof *options)
+    if (options->struct_size < offsetof(sonde_export_options, measured_about))
         return sn_fail(err, SONDE_INVALID_ARGUMENT,
                        "struct_size of the options is too small for measured ratios; initialise "
                        "the struct with SONDE_INIT");
     options->measured = result->ratios.data;
     options->measured_count = result->ratios.n;
+    if (options->struct_size >= sizeof *options) /* else of an older caller */
+        options->measured_about = result->about_ratios;
     return SONDE_OK;
 }

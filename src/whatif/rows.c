@@ -19,6 +19,8 @@ const char *const sn_scenario_titles[SN_SCENARIO_TITLES] = {"total (ms)",
                                                             "batch",
                                                             "precision",
                                                             "runs",
+                                                            "measured",
+                                                            "machine",
                                                             "note"};
 
 #define NO_ROW UINT32_MAX
@@ -35,10 +37,16 @@ static double *times(const sonde_whatif_row *row)
     return (double *)row->times_ns;
 }
 
+static int *changes(const sonde_whatif_row *row)
+{
+    return (int *)row->changed;
+}
+
 static sonde_status add_row(const table *t, const sn_whatif_step *s, bool bracket, uint32_t *row)
 {
     const size_t n = t->w->answers.n;
     double *ns = SN_NEW_N(&t->w->arena, double, n + 1);
+    int *changed = SN_NEW_N(&t->w->arena, int, n + 1);
     const sonde_whatif_row made = {.struct_size = sizeof made,
                                    .name = s->name,
                                    .op_type = s->op_type,
@@ -48,11 +56,13 @@ static sonde_status add_row(const table *t, const sn_whatif_step *s, bool bracke
                                    .node = "",
                                    .count = 1,
                                    .times_ns = ns,
+                                   .changed = changed,
                                    .bracket = bracket};
-    if (!ns || !sn_vec_push(t->rows, &t->w->context->alloc, made))
+    if (!ns || !changed || !sn_vec_push(t->rows, &t->w->context->alloc, made))
         return sn_fail_memory(t->err, sizeof made);
     for (size_t i = 0; i < n; i++)
         ns[i] = t->w->answers.data[i].measured ? 0 : (double)NAN;
+    memset(changed, 0, (n + 1) * sizeof *changed);
     *row = (uint32_t)t->rows->n - 1;
     return SONDE_OK;
 }
@@ -127,8 +137,10 @@ static sonde_status add_today(const table *t)
             return sn_fail_memory(t->err, 1);
         for (uint32_t k = 0; k < s->n_nodes; k++) {
             uint32_t *of = &t->w->row_of_node[s->nodes[k]];
-            if (*of == NO_ROW || times(&t->rows->data[*of])[0] < s->ns)
+            if (*of == NO_ROW || times(&t->rows->data[*of])[0] < s->ns) {
                 *of = row;
+                t->w->how_of_node[s->nodes[k]] = s->how;
+            }
         }
     }
     return SONDE_OK;
@@ -159,18 +171,22 @@ static sonde_status add_step(const table *t, size_t scenario, const sn_whatif_st
     }
     for (uint32_t k = 0; k < s->n_nodes; k++)
         if (is_first(t, s, k)) {
-            double *of = times(&t->rows->data[t->w->row_of_node[s->nodes[k]]]);
+            const sonde_whatif_row *found = &t->rows->data[t->w->row_of_node[s->nodes[k]]];
+            double *of = times(found);
             of[scenario] += today > 0 ? ns * of[0] / today : ns / rows;
+            if (strcmp(t->w->how_of_node[s->nodes[k]], s->how) != 0)
+                changes(found)[scenario] = 1;
         }
     return SONDE_OK;
 }
 
-/* Of the scenarios that operators can have side by side. */
+/* Of the scenarios that operators can have side by side. One that computes the row as now is not
+ * what makes it faster. */
 static size_t best_of(const sonde_whatif *w, const sonde_whatif_row *row)
 {
     size_t best = 0;
     for (size_t i = 1; i < w->answers.n; i++)
-        if (w->answers.data[i].measured && !w->answers.data[i].mix &&
+        if (row->changed[i] && w->answers.data[i].measured && !w->answers.data[i].mix &&
             sn_scenario_is_mixable(&w->answers.data[i].asked) &&
             row->times_ns[i] < SN_CLEARLY * row->times_ns[best])
             best = i;
@@ -184,7 +200,9 @@ sonde_status sn_whatif_node_rows(sonde_whatif *w, const sn_model *source, sonde_
     t.rows->n = 0;
     if (!w->row_of_node)
         w->row_of_node = SN_NEW_N(&w->arena, uint32_t, n + 1);
-    if (!w->row_of_node)
+    if (!w->how_of_node)
+        w->how_of_node = SN_NEW_N(&w->arena, const char *, n + 1);
+    if (!w->row_of_node || !w->how_of_node)
         return sn_fail_memory(err, n * sizeof *w->row_of_node);
     for (size_t i = 0; i < n; i++)
         w->row_of_node[i] = NO_ROW;
@@ -210,6 +228,12 @@ static int by_time(const void *a, const void *b)
         return x->times_ns[0] > y->times_ns[0] ? -1 : 1;
     const int names = strcmp(x->name, y->name);
     return names ? names : strcmp(x->node, y->node);
+}
+
+static void add_scenario(const sonde_whatif_row *to, const sonde_whatif_row *from, size_t k)
+{
+    times(to)[k] += from->times_ns[k];
+    changes(to)[k] |= from->changed[k];
 }
 
 static sonde_status group(sonde_whatif *w, sonde_by by, sonde_error *err)
@@ -241,7 +265,7 @@ static sonde_status group(sonde_whatif *w, sonde_by by, sonde_error *err)
             }
         }
         for (size_t k = 0; k < w->answers.n && st == SONDE_OK; k++)
-            times(&t.rows->data[row])[k] += r->times_ns[k];
+            add_scenario(&t.rows->data[row], r, k);
         if (st == SONDE_OK)
             t.rows->data[row].count += r->count;
     }
@@ -289,6 +313,28 @@ static double ratio(const sonde_whatif *w, const char *weight, int sparsity)
     return then > 0 ? now / then : 0;
 }
 
+/* When and where, and how sure the total of the model is. */
+static sonde_status tell_about(sonde_whatif *w, sonde_error *err)
+{
+    static const int shares[] = {90, 80, 70};
+    const char *text = NULL;
+    for (int k = 0; k < 3; k++) {
+        const size_t i = plain_sparsity(w, shares[k]);
+        const sonde_whatif_scenario *s = &w->answers.data[i].shown;
+        if (!i)
+            continue;
+        text = sn_arena_printf(&w->arena,
+                               "%s%s%d %% zeros: measured %s on %s: the whole model %.2f times as "
+                               "fast (95 %% interval %.2f to %.2f)",
+                               text ? text : "", text ? "; " : "", shares[k], s->measured,
+                               s->machine, s->speedup, s->low, s->high);
+        if (!text)
+            return sn_fail_memory(err, 128);
+    }
+    w->about_ratios = text;
+    return SONDE_OK;
+}
+
 sonde_status sn_whatif_find_ratios(sonde_whatif *w, sonde_error *err)
 {
     const sn_whatif_rows *rows = &w->rows[SONDE_BY_NODE];
@@ -304,5 +350,5 @@ sonde_status sn_whatif_find_ratios(sonde_whatif *w, sonde_error *err)
         if (!sn_vec_push(&w->ratios, &w->context->alloc, made))
             return sn_fail_memory(err, sizeof made);
     }
-    return SONDE_OK;
+    return tell_about(w, err);
 }

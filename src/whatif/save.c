@@ -58,7 +58,8 @@ static void put_scenario(sn_writer *w, const sonde_whatif_scenario *s)
     put_cells(w, &s->precision, 1);
     sn_put(w, ",");
     sn_put_u64(w, s->runs);
-    put_cells(w, &s->reason, 1);
+    const char *const texts[] = {s->measured, s->machine, s->reason};
+    put_cells(w, texts, 3);
 }
 
 static void write_csv(const sonde_whatif *r, sn_writer *w)
@@ -160,6 +161,8 @@ static void write_json(const sonde_whatif *r, sn_writer *w)
         put_number(w, "batch", (double)s->batch, 0);
         put_text(w, "precision", s->precision);
         put_number(w, "runs", (double)s->runs, 0);
+        put_text(w, "measured", s->measured);
+        put_text(w, "machine", s->machine);
         sn_put(w, s->cached ? ", \"cached\": true}" : ", \"cached\": false}");
     }
     sn_put(w, "],\n \"operators\": [");

@@ -27,7 +27,8 @@ static void put_scenarios(sn_xlsx *x, const sonde_whatif *r)
     enum { COLUMNS = 1 + SN_SCENARIO_TITLES };
     const char *titles[COLUMNS] = {"scenario"};
     memcpy(titles + 1, sn_scenario_titles, sizeof sn_scenario_titles);
-    static const double widths[COLUMNS] = {26, 14, 12, 12, 12, 18, 20, 10, 10, 10, 12, 10, 60};
+    static const double widths[COLUMNS] = {26, 14, 12, 12, 12, 18, 20, 10,
+                                           10, 10, 12, 10, 22, 40, 60};
     sn_xlsx_open(x, "xl/worksheets/sheet1.xml");
     sn_xlsx_begin_rows(x, 1, widths, COLUMNS);
     put_titles(x, titles, COLUMNS);
@@ -49,11 +50,13 @@ static void put_scenarios(sn_xlsx *x, const sonde_whatif *r)
         sn_xlsx_number(x, SN_STYLE_PLAIN, (double)s->batch);
         sn_xlsx_text(x, SN_STYLE_PLAIN, s->precision);
         sn_xlsx_number(x, SN_STYLE_PLAIN, (double)s->runs);
+        sn_xlsx_text(x, SN_STYLE_PLAIN, s->measured);
+        sn_xlsx_text(x, SN_STYLE_PLAIN, s->machine);
         sn_xlsx_text(x, SN_STYLE_NOTE, s->reason);
     }
     const uint32_t last = x->row;
     sn_xlsx_end_rows(x);
-    sn_xlsx_filter(x, 'A', 'M', 1, last);
+    sn_xlsx_filter(x, 'A', 'O', 1, last);
     sn_xlsx_bars(x, 'B', 2, last);
     sn_put(&x->w, "</worksheet>");
     sn_xlsx_close(x);

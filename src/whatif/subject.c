@@ -129,11 +129,19 @@ static const sn_prof_tensor *largest_constant(const sn_prof_step *from)
     return found;
 }
 
+static void add_types(sn_text *text, const sn_prof_tensor *list, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        sn_text_add(text, i ? "," : " ");
+        sn_text_add(text, list[i].dtype);
+    }
+}
+
 static bool add_step(sn_subject *s, const sn_prof_step *from, const sn_prof_row *row)
 {
     sn_arena *arena = &s->arena;
     sn_text *text = &s->open->text;
-    sn_whatif_step step = {.shapes = "", .weight = ""};
+    sn_whatif_step step = {.shapes = "", .weight = "", .how = ""};
     step.op_type = sn_arena_strdup(arena, row->op_type);
     step.name = step.op_type;
     if (from) {
@@ -148,10 +156,15 @@ static bool add_step(sn_subject *s, const sn_prof_step *from, const sn_prof_row 
         if (w)
             sn_text_shapes(text, w, 1);
         step.weight = sn_arena_strdup(arena, sn_text_get(text));
+        sn_text_clear(text);
+        sn_text_add(text, from->kernel);
+        add_types(text, from->inputs, from->n_inputs);
+        add_types(text, from->outputs, from->n_outputs);
+        step.how = sn_arena_strdup(arena, sn_text_get(text));
         if (!set_nodes(s, from, &step))
             return false;
     }
-    return step.name && step.op_type && step.shapes && step.weight && !text->failed &&
+    return step.name && step.op_type && step.shapes && step.weight && step.how && !text->failed &&
            sn_vec_push(&s->steps, s->alloc, step);
 }
 

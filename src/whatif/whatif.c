@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/cache.h"
+#include "base/date.h"
 #include "whatif/whatif.h"
 
 typedef struct asking {
@@ -80,7 +81,7 @@ static sonde_status make_key(asking *q)
         how = sn_hash(q->session.disabled_passes[i], strlen(q->session.disabled_passes[i]), how);
     char *key = sn_arena_printf(
         &q->w->arena,
-        "sonde whatif 2, %s, %s, %s %x, caches %zu %zu %zu, model %016llx, inputs %016llx, "
+        "sonde whatif 3, %s, %s, %s %x, caches %zu %zu %zu, model %016llx, inputs %016llx, "
         "session %016llx, warm-up %d, runs %d",
         SONDE_VERSION_TEXT, cpu->model, sn_cpu_level_name(cpu->flags), (unsigned)cpu->flags,
         cpu->l1_bytes, cpu->l2_bytes, cpu->l3_bytes, (unsigned long long)model,
@@ -332,11 +333,24 @@ static sonde_status answer_all(asking *q)
     return SONDE_OK;
 }
 
-static void fill_figures(const sonde_whatif *w, sn_answer *a)
+/* When and where, in words. */
+static sonde_status tell_origin(sonde_whatif *w, sn_answer *a, sonde_error *err)
+{
+    const sn_date d = sn_date_of(a->measured->at_s);
+    const char *host = a->measured->host;
+    a->shown.measured = sn_arena_printf(&w->arena, "%04d-%02d-%02d %02d:%02d UTC", (int)d.year,
+                                        d.month, d.day, d.hour, d.minute);
+    a->shown.machine = *host ? sn_arena_printf(&w->arena, "%s (%s)", host, w->cpu) : w->cpu;
+    return a->shown.measured && a->shown.machine ? SONDE_OK : sn_fail_memory(err, 64);
+}
+
+static sonde_status fill_figures(sonde_whatif *w, sn_answer *a, sonde_error *err)
 {
     const sn_measured *m = a->measured;
+    a->shown.measured = a->shown.machine = "";
     if (!m)
-        return;
+        return SONDE_OK;
+    SN_TRY(tell_origin(w, a, err));
     sn_median_interval(m->ratios.data, m->ratios.n, &a->shown.low, &a->shown.high);
     a->shown.low /= a->scale;
     a->shown.high /= a->scale;
@@ -346,6 +360,7 @@ static void fill_figures(const sonde_whatif *w, sn_answer *a)
     a->shown.peak_bytes = m->peak_bytes;
     a->shown.changed = m->changed;
     a->shown.runs = m->runs;
+    return SONDE_OK;
 }
 
 /* Where one scenario for all turns out to be faster than the mix, it is the mix. */
@@ -420,7 +435,7 @@ static sonde_status ask(asking *q)
         SN_TRY(sn_whatif_node_rows(q->w, q->model->core, q->err));
     }
     for (size_t i = 0; i < q->w->answers.n; i++)
-        fill_figures(q->w, &q->w->answers.data[i]);
+        SN_TRY(fill_figures(q->w, &q->w->answers.data[i], q->err));
     SN_TRY(sn_whatif_group_rows(q->w, q->err));
     return sn_whatif_find_ratios(q->w, q->err);
 }

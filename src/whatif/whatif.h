@@ -101,6 +101,7 @@ sonde_status sn_variant_sparse(const sn_variant *v, sn_graph *g);
 typedef struct sn_whatif_step {
     const char *name, *op_type;  /* "MatMul+Add", "MatMul"; "[Other]" */
     const char *shapes, *weight; /* see sonde_whatif_row */
+    const char *how;             /* it computes: its kernel and the types it reads and writes */
     const uint32_t *nodes;       /* origins of the source; those that were added are left out */
     uint32_t n_nodes;
     bool added;  /* nothing but nodes that were added */
@@ -173,6 +174,8 @@ typedef struct sn_measured {
     uint64_t weight_bytes, peak_bytes;
     int64_t changed;
     size_t runs;
+    int64_t at_s;     /* when, in seconds since 1970 */
+    const char *host; /* the machine's name */
 } sn_measured;
 
 void sn_measured_init(sn_measured *m, sn_allocator *alloc);
@@ -242,7 +245,9 @@ struct sonde_whatif {
     SN_VEC(sn_measured *) measurements; /* all of them, to be freed */
     sn_whatif_rows rows[3];             /* by sonde_by */
     uint32_t *row_of_node;              /* by origin: number in rows[SONDE_BY_NODE] */
+    const char **how_of_node;           /* by origin: how the step of that row computes today */
     SN_VEC(sonde_sparse_ratio) ratios;
+    const char *about_ratios; /* when and where they were measured */
 };
 
 /* What the times of an answer, which were measured beside another "now" than the one that is shown,
@@ -267,7 +272,7 @@ bool sn_whatif_mix(const sonde_whatif *w, const sn_model *source, sn_node_form *
                    sonde_precision now, sonde_precision *precision);
 
 /* What is said of a scenario beside its name, in all tables. */
-enum { SN_SCENARIO_TITLES = 12 };
+enum { SN_SCENARIO_TITLES = 14 };
 extern const char *const sn_scenario_titles[SN_SCENARIO_TITLES];
 
 #endif

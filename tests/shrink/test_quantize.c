@@ -7,6 +7,7 @@
 #include "api/zoo_session.h"
 #include "sonde/experimental/quantize.h"
 #include "temp_folder.h"
+#include "zoo/builder.h"
 
 typedef struct setup {
     sonde_context *c;
@@ -181,6 +182,82 @@ TEST(rows_and_figures_tell_of_every_node)
     CHECK_EQ(sonde_quantized_row_get(made, info.nodes, &none, &err), SONDE_NOT_FOUND);
     sonde_quantized_release(made);
     close_setup(&s);
+}
+
+enum { SIDE = 32, WEIGHT_BYTES = SIDE * SIDE * (int)sizeof(float) };
+
+/* x @ shared[0] @ … @ shared[n - 1] */
+static sn_graph *branch(sn_builder *b, const char *name, sn_value *x, sn_value *const *shared,
+                        size_t n)
+{
+    sn_builder body;
+    const sn_dim dims[2] = {1, SIDE};
+    sn_b_init_body(&body, b, name);
+    sn_value *y = sn_b_outer(&body, x);
+    for (size_t i = 0; i < n; i++)
+        y = sn_b_op(&body, name, "MatMul", SN_IN(y, sn_b_outer(&body, shared[i])), SN_NO_ATTRS);
+    char output[32];
+    snprintf(output, sizeof output, "y_%s", name);
+    sn_b_output(&body, y, output, SONDE_DTYPE_F32, dims, 2);
+    return body.graph;
+}
+
+/* Three weights, which both branches of an If read and the main graph, too. */
+static sonde_status model_with_shared_weights(sonde_context *c, sonde_model **model,
+                                              sonde_error *err)
+{
+    static const char *const names[] = {"first", "second", "third"};
+    const int64_t weight[2] = {SIDE, SIDE};
+    const sn_dim dims[2] = {1, SIDE};
+    sn_builder b;
+    sn_model *m = NULL;
+    SN_TRY(sn_model_new(&m, &c->core, err));
+    sn_b_init(&b, m, 17, 1, err);
+    sn_value *shared[3];
+    sn_value *condition = sn_b_input(&b, "condition", SONDE_DTYPE_BOOL, NULL, 0);
+    sn_value *x = sn_b_input(&b, "x", SONDE_DTYPE_F32, dims, 2);
+    for (size_t i = 0; i < 3; i++)
+        shared[i] = sn_b_uniform(&b, names[i], weight, 2, 0, 0.3f);
+    sn_value *h = sn_b_op(&b, "", "MatMul", SN_IN(x, shared[1]), SN_NO_ATTRS);
+    sn_value *y = sn_b_op(&b, "", "If", SN_IN(condition),
+                          SN_ATTRS(sn_a_graph("then_branch", branch(&b, "then", h, shared, 3)),
+                                   sn_a_graph("else_branch", branch(&b, "else", h, shared, 2))));
+    sn_b_output(&b, y, "y", SONDE_DTYPE_F32, dims, 2);
+    sonde_status st = *b.status;
+    if (!st)
+        st = sn_model_finish(m, err);
+    if (st) {
+        sn_model_unref(m);
+        return st;
+    }
+    return sn_api_model(c, m, "shared", model, err);
+}
+
+/* The main graph's, and those of two bodies within, are one and the same. */
+TEST(weights_that_bodies_share_count_once)
+{
+    static const sonde_quantize_kind kinds[] = {SONDE_QUANTIZE_DYNAMIC, SONDE_QUANTIZE_WEIGHTS};
+    sonde_context *c = NULL;
+    sonde_model *model = NULL;
+    sonde_error err;
+    CHECK_OK(sonde_context_create(NULL, &c, &err));
+    CHECK_OK(model_with_shared_weights(c, &model, &err));
+    for (size_t k = 0; k < 2; k++) {
+        sonde_quantize_options o = SONDE_INIT(sonde_quantize_options);
+        sonde_quantized *made = NULL;
+        sonde_quantized_info info = SONDE_INIT(sonde_quantized_info);
+        o.kind = kinds[k];
+        CHECK_OK(sonde_quantize(model, NULL, &o, &made, &err));
+        CHECK_OK(sonde_quantized_info_get(made, &info, &err));
+        CHECK_EQ(info.products_quantized, 6);
+        CHECK_EQ(info.body_products_quantized, 5);
+        CHECK_EQ(info.weight_bytes_before, 3 * WEIGHT_BYTES);
+        /* 8 or 4 bits of each weight, once; scales and zero points are smaller than that. */
+        CHECK(info.weight_bytes_after < 2 * 3 * WEIGHT_BYTES / 4);
+        sonde_quantized_release(made);
+    }
+    sonde_model_release(model);
+    sonde_context_release(c);
 }
 
 TEST(both_models_are_measured_on_the_same_inputs)

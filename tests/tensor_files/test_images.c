@@ -21,7 +21,7 @@ TEST(a_plain_picture_stays_plain)
     files_init(&f);
     files_put(&f, "a.ppm", ppm, plain_ppm(ppm, 40, 30, rgb));
     sn_image_options o;
-    sn_image_options_default(&o);
+    sn_image_options_default(&o, SONDE_DTYPE_F32);
     CHECK_MSG(sn_tensor_file_read_image(f.path, &o, &f.alloc, &s, &f.err) == SONDE_OK, "%s",
               f.err.message);
     CHECK(s.t.rank == 4 && s.t.dims[1] == 3 && s.t.dims[2] == 224 && s.t.dims[3] == 224);
@@ -44,13 +44,79 @@ TEST(layout_order_and_scale_follow_the_options)
     sn_slot s = {0};
     files_init(&f);
     files_put(&f, "a.ppm", ppm, plain_ppm(ppm, 8, 8, rgb));
-    sn_image_options o = {.width = 5, .height = 3, .nhwc = true, .bgr = true, .no_normalize = true};
+    sn_image_options o;
+    sn_image_options_raw(&o, SONDE_DTYPE_F32);
+    o.width = 5;
+    o.height = 3;
+    o.nhwc = o.bgr = true;
     CHECK_MSG(sn_tensor_file_read_image(f.path, &o, &f.alloc, &s, &f.err) == SONDE_OK, "%s",
               f.err.message);
     CHECK(s.t.dims[1] == 3 && s.t.dims[2] == 5 && s.t.dims[3] == 3);
     const float *v = s.t.data;
     CHECK(fabsf(v[0]) < 1e-6f && fabsf(v[1] - 0.2f) < 1e-6f && fabsf(v[2] - 1) < 1e-6f);
     sn_slot_clear(&s);
+    CHECK(files_free(&f));
+}
+
+TEST(every_type_of_number_holds_a_picture)
+{
+    static uint8_t ppm[3 * 4 * 4 + 64];
+    const uint8_t rgb[3] = {255, 100, 3};
+    const size_t n = plain_ppm(ppm, 4, 4, rgb);
+    size_t types = 0;
+    for (int64_t number = 1; number < 32; number++) {
+        const sn_dtype dtype = (sn_dtype)number;
+        if (!sn_dtype_valid(number) || !sn_image_dtype(dtype))
+            continue;
+        files f;
+        sn_slot s = {0};
+        sn_image_options o;
+        files_init(&f);
+        files_put(&f, "a.ppm", ppm, n);
+        sn_image_options_default(&o, dtype);
+        o.width = o.height = 2;
+        CHECK_EQ(sn_tensor_file_read_image(f.path, &o, &f.alloc, &s, &f.err), SONDE_OK);
+        CHECK_EQ(s.t.dtype, dtype);
+        CHECK_EQ(sn_tensor_count(&s.t), 12);
+        if (dtype == SONDE_DTYPE_I8)
+            CHECK_EQ(((const int8_t *)s.t.data)[4], 100 - 128);
+        if (dtype == SONDE_DTYPE_U16)
+            CHECK_EQ(((const uint16_t *)s.t.data)[0], 255);
+        if (dtype == SONDE_DTYPE_F64)
+            CHECK(fabs(((const double *)s.t.data)[8] - (3 / 255.0 - 0.406) / 0.225) < 1e-6);
+        sn_slot_clear(&s);
+        CHECK(files_free(&f));
+        types++;
+    }
+    CHECK_EQ(types, 12);
+}
+
+TEST(integers_stay_within_their_type_and_wrong_options_are_refused)
+{
+    static uint8_t ppm[3 * 4 * 4 + 64];
+    const uint8_t rgb[3] = {255, 100, 0};
+    files f;
+    sn_slot s = {0};
+    sn_image_options o;
+    files_init(&f);
+    files_put(&f, "a.ppm", ppm, plain_ppm(ppm, 4, 4, rgb));
+    sn_image_options_default(&o, SONDE_DTYPE_U8);
+    o.width = o.height = 1;
+    o.scale = 3;
+    o.mean[2] = 7;
+    CHECK_EQ(sn_tensor_file_read_image(f.path, &o, &f.alloc, &s, &f.err), SONDE_OK);
+    const uint8_t *v = s.t.data;
+    CHECK(v[0] == 255 && v[1] == 255 && v[2] == 0);
+    sn_slot_clear(&s);
+    o.scale = NAN;
+    CHECK_EQ(sn_tensor_file_read_image(f.path, &o, &f.alloc, &s, &f.err), SONDE_INVALID_ARGUMENT);
+    o.scale = 1;
+    o.deviation[1] = 0;
+    CHECK_EQ(sn_tensor_file_read_image(f.path, &o, &f.alloc, &s, &f.err), SONDE_INVALID_ARGUMENT);
+    CHECK_HAS(f.err.message, "channel 1");
+    sn_image_options_default(&o, SONDE_DTYPE_STRING);
+    CHECK_EQ(sn_tensor_file_read_image(f.path, &o, &f.alloc, &s, &f.err), SONDE_UNSUPPORTED);
+    CHECK_HAS(f.err.message, "tensors of str");
     CHECK(files_free(&f));
 }
 
@@ -66,7 +132,9 @@ TEST(shrinking_averages_and_keeps_the_centre)
     for (size_t i = 0; i < 64 * 64; i += 2)
         memset(ppm + n - 3 * 64 * 64 + 3 * i, 255, 3);
     files_put(&f, "a.ppm", ppm, n);
-    sn_image_options o = {.width = 8, .height = 8, .resize = 8, .no_normalize = true};
+    sn_image_options o;
+    sn_image_options_raw(&o, SONDE_DTYPE_F32);
+    o.width = o.height = o.resize = 8;
     CHECK_MSG(sn_tensor_file_read_image(f.path, &o, &f.alloc, &s, &f.err) == SONDE_OK, "%s",
               f.err.message);
     for (int i = 0; i < 3 * 8 * 8; i++)
@@ -84,7 +152,10 @@ TEST(png_and_jpeg_show_the_same_picture)
         files_init(&f);
         files_put(&f, jpeg ? "a.jpg" : "a.png", jpeg ? picture_jpg : picture_png,
                   jpeg ? sizeof picture_jpg : sizeof picture_png);
-        sn_image_options o = {.width = 32, .height = 16, .resize = 16, .no_normalize = true};
+        sn_image_options o;
+        sn_image_options_raw(&o, SONDE_DTYPE_F32);
+        o.width = 32;
+        o.height = o.resize = 16;
         sonde_status st = sn_tensor_file_read_image(f.path, &o, &f.alloc, &s, &f.err);
         if (st == SONDE_UNSUPPORTED) {
             CHECK_HAS(f.err.message, "this build has no");

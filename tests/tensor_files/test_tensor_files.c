@@ -281,6 +281,91 @@ TEST(a_damaged_or_boastful_archive_costs_little_memory)
     CHECK(files_free(&f));
 }
 
+typedef struct question {
+    char name[16];
+    int64_t dims[2];
+    size_t rank, asked;
+    int answer;
+} question;
+
+static int ask(void *user, const char *name, const int64_t *dims, size_t rank)
+{
+    question *q = user;
+    snprintf(q->name, sizeof q->name, "%s", name);
+    q->asked++;
+    q->rank = rank;
+    for (size_t i = 0; i < rank && i < 2; i++)
+        q->dims[i] = dims[i];
+    return q->answer;
+}
+
+/* The directory of `deflated` with another unpacked size. */
+static void claim_size(uint8_t *archive, size_t bytes, uint32_t unpacked, uint32_t packed)
+{
+    uint8_t *entry = archive + bytes - 22 - 46 - 5;
+    for (int i = 0; i < 4; i++) {
+        entry[20 + i] = (uint8_t)(packed >> (8 * i));
+        entry[24 + i] = (uint8_t)(unpacked >> (8 * i));
+    }
+}
+
+TEST(what_is_not_wanted_is_not_unpacked)
+{
+    for (int answer = 0; answer < 2; answer++) {
+        files f;
+        question q = {.answer = answer};
+        files_init(&f);
+        f.list.wants = ask;
+        f.list.wants_user = &q;
+        const sonde_status st = sn_npz_read(deflated, sizeof deflated, NULL, &f.list, &f.err);
+        if (st != SONDE_UNSUPPORTED) { /* a build without zlib */
+            CHECK_MSG(st == SONDE_OK, "%s", f.err.message);
+            CHECK_EQ(q.asked, 1);
+            CHECK_STR(q.name, "a");
+            CHECK(q.rank == 1 && q.dims[0] == 1000);
+            CHECK_EQ(f.list.list.n, answer);
+        }
+        CHECK(files_free(&f));
+    }
+}
+
+/* The header of the array says how large it is; the archive claims another size, one that deflate
+ * could reach. */
+TEST(sizes_of_an_archive_are_compared_before_it_is_unpacked)
+{
+    uint8_t copy[sizeof deflated];
+    files f;
+    files_init(&f);
+    memcpy(copy, deflated, sizeof copy);
+    claim_size(copy, sizeof copy, 100000, 0x78);
+    const sonde_status st = sn_npz_read(copy, sizeof copy, NULL, &f.list, &f.err);
+    CHECK(st != SONDE_OK);
+    if (st != SONDE_UNSUPPORTED) {
+        CHECK_HAS(f.err.message, "'a'");
+        CHECK_EQ(f.list.list.n, 0);
+    }
+    CHECK(atomic_load(&f.alloc.peak_bytes) < 90000);
+    CHECK(files_free(&f));
+}
+
+TEST(tensors_of_a_safetensors_file_can_be_left_out)
+{
+    static const char text[] = "{\"w\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[0,8]}}";
+    uint8_t file[8 + sizeof text - 1 + 8] = {sizeof text - 1};
+    memcpy(file + 8, text, sizeof text - 1);
+    for (int answer = 0; answer < 2; answer++) {
+        files f;
+        question q = {.answer = answer};
+        files_init(&f);
+        f.list.wants = ask;
+        f.list.wants_user = &q;
+        CHECK_EQ(sn_safetensors_read(file, sizeof file, NULL, &f.list, &f.err), SONDE_OK);
+        CHECK(q.asked == 1 && q.rank == 2 && q.dims[0] == 2 && q.dims[1] == 1);
+        CHECK_EQ(f.list.list.n, answer);
+        CHECK(files_free(&f));
+    }
+}
+
 TEST(safetensors_headers_are_checked)
 {
     static const struct {

@@ -13,8 +13,8 @@ typedef struct rounds {
 static void rounds_open(rounds *r, const double *ns, size_t n)
 {
     static const sn_whatif_step steps[2] = {
-        {.name = "a", .op_type = "a", .shapes = "", .weight = ""},
-        {.name = "b", .op_type = "b", .shapes = "", .weight = ""}};
+        {.name = "a", .op_type = "a", .shapes = "", .weight = "", .how = ""},
+        {.name = "b", .op_type = "b", .shapes = "", .weight = "", .how = ""}};
     sn_allocator_init_system(&r->alloc);
     r->s = (sn_subject){.alloc = &r->alloc};
     if (!sn_vec_append(&r->s.steps, &r->alloc, steps, 2))

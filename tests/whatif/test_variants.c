@@ -183,10 +183,11 @@ TEST(a_measurement_is_read_as_it_was_written)
 {
     /* 0x3ff8… is 1.5, 0x3fe6… is 0.7, 0x3fd3… is 0.3. */
     static const char text[] =
-        "figures\t100\t200\t3\t7\t4004000000000000\nratios\t3ff0000000000000\t3ff8000000000000\n"
-        "sparse\t3ff8000000000000\tMatMul+Add\tMatMul\t1x2;2x3\t2x3\t4\t5\n"
-        "added\t3fe6666666666666\tQuantizeLinear\tQuantizeLinear\t1x2\t\n"
-        "step\t3fd3333333333333\t[Other]\t[Other]\t\t\n";
+        "figures\t100\t200\t3\t7\t4004000000000000\nmeasured\t1763571900\thost\nratios\t3ff00000000"
+        "00000\t3ff8000000000000\n"
+        "sparse\t3ff8000000000000\tMatMul+Add\tMatMul\t1x2;2x3\t2x3\tgemm f32,f32 f32\t4\t5\n"
+        "added\t3fe6666666666666\tQuantizeLinear\tQuantizeLinear\t1x2\t\t f32 u8\n"
+        "step\t3fd3333333333333\t[Other]\t[Other]\t\t\t\n";
     sn_allocator alloc;
     sn_measured m;
     sn_text t;
@@ -202,6 +203,9 @@ TEST(a_measurement_is_read_as_it_was_written)
     CHECK(fabs(m.total_ns - 2.5) < 1e-9);
     CHECK_EQ(m.ratios.n, 2);
     CHECK_EQ(m.runs, 7);
+    CHECK_EQ(m.at_s, 1763571900);
+    CHECK_STR(m.host, "host");
+    CHECK_STR(m.steps.data[0].how, "gemm f32,f32 f32");
     CHECK(m.now_ns == 2.5 && m.steps.data[0].sparse && !m.steps.data[1].sparse);
     sn_text_init(&t, &alloc);
     CHECK_OK(sn_measured_write(&m, &t, &err));

@@ -87,6 +87,7 @@ TEST(steps_between_operators_have_the_same_row_in_every_column)
                 CHECK(fabs(row.times_ns[1] - row.times_ns[0]) <= 1e-9 * row.times_ns[0]);
                 CHECK_EQ(row.bracket, row.name[0] == '[');
                 CHECK(!row.bracket || row.best == 0);
+                CHECK(row.best == 0 || row.changed[row.best]);
                 reorders += strcmp(row.name, "[Reorder]") == 0;
             }
         CHECK(reorders == 0 || reorders == 3); /* one for each kind of rows, by the CPU */
