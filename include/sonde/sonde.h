@@ -99,6 +99,11 @@ SONDE_API void sonde_context_release(sonde_context *context);
  * at any time, `log` from any thread, one call at a time; it must not use the library. Without
  * effect where SONDE_LOG is set: they go to stderr then. */
 SONDE_API void sonde_default_log(void (*log)(void *user, int level, const char *line), void *user);
+/* Writes the files that SONDE_TRACE and SONDE_PROFILE ask for now, as the end of the process does;
+ * what runs later is not in them. For programs that leave without `exit`: by _exit, by exec, or
+ * because of a signal that they handle. Not from a signal handler. Does nothing without these
+ * variables. */
+SONDE_API void sonde_environment_finish(void);
 SONDE_API int sonde_context_threads(sonde_context *context);
 SONDE_API const char *sonde_context_cpu(sonde_context *context); /* "avx512" */
 
@@ -404,7 +409,8 @@ typedef struct sonde_table_options {
     size_t struct_size;
     int sort_by_name, by_shape, by_node;
     const char *filter_op; /* "Conv,MatMul" */
-    int width;             /* terminal columns for the extra columns; 0 = the plain table */
+    int width; /* of the terminal: names are shortened to it, and extra columns added as far as they
+                * fit; 0 = the plain table with whole names */
     int color;
 } sonde_table_options;
 /* The timing table, piece by piece. */
@@ -461,6 +467,11 @@ typedef struct sonde_export_options {
     const sonde_scenario_time *scenarios;
     size_t scenario_count;
     int live;
+    /* Bytes of a file that lists spans (.json, .pftrace, .html, .page.gz, .otlp.json): as many runs
+     * as fit have spans in it, and its figures are those of all runs. 0 = 256 MiB, below 0 = no
+     * limit. */
+    int64_t trace_limit;
+    const char *measured_about; /* when and where the measured ratios were; NULL: not said */
 } sonde_export_options;
 SONDE_API sonde_status sonde_profile_save_with(const sonde_profile *profile, const char *path,
                                                const sonde_export_options *options,
@@ -479,6 +490,10 @@ SONDE_API sonde_status sonde_profile_load(sonde_context *context, const char *pa
 typedef struct sonde_load_options {
     size_t struct_size;
     int no_mmap; /* read the file instead of mapping it: a truncated file is then an error */
+    /* .npz and .safetensors: asked for each array before it is read or unpacked; 0: it is left out.
+     * An archive of a few KiB may contain GiB of zeros. NULL: all are read. */
+    int (*wants)(void *user, const char *name, const int64_t *dims, size_t rank);
+    void *wants_user;
 } sonde_load_options;
 SONDE_API sonde_status sonde_profile_load_with(sonde_context *context, const char *path,
                                                const sonde_load_options *options,

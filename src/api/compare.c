@@ -30,8 +30,9 @@ static double read_element(const sn_tensor *t, int64_t i)
     case SONDE_DTYPE_U8:
     case SONDE_DTYPE_U4:
     case SONDE_DTYPE_U2:
-    case SONDE_DTYPE_BOOL:
         return (double)((const uint8_t *)p)[i];
+    case SONDE_DTYPE_BOOL:
+        return (double)(((const uint8_t *)p)[i] != 0);
     case SONDE_DTYPE_I8:
     case SONDE_DTYPE_I4:
     case SONDE_DTYPE_I2:

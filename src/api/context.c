@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Contexts, and the process default: the only global of the library. Live contexts are listed so
  * that a forked child can reset their pools and so that traces asked for by SONDE_TRACE are written
- * when the process ends. */
+ * when the process ends, by itself or by a signal (signals.c). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "api/internal.h"
 #include "base/affinity.h"
+#include "base/boolean.h"
 
 /* Records per thread before the recorder drops and counts: 40 bytes each, touched as they fill. */
 #define RING_CAP ((size_t)1 << 22)
@@ -53,6 +54,7 @@ static void after_fork_child(void)
         sn_records_after_fork(&c->records, true);
     }
     pthread_mutex_unlock(&process.lock);
+    sn_api_watch_signals_in_child();
 }
 
 /* Tells the observers that a context ends; `exits`: those who want to know when the process does.
@@ -72,6 +74,11 @@ static void at_exit(void)
     pthread_mutex_unlock(&process.lock);
 }
 
+void sonde_environment_finish(void)
+{
+    at_exit();
+}
+
 /* With the lock held. A process that cannot register hooks works, without them. */
 static void hook_process(void)
 {
@@ -83,8 +90,10 @@ static void hook_process(void)
     bool wanted = false;
     for (const sn_context_observer *const *o = sn_context_observers; *o; o++)
         wanted |= (*o)->wants_exit && (*o)->wants_exit();
-    if (wanted)
-        (void)atexit(at_exit);
+    if (!wanted)
+        return;
+    (void)atexit(at_exit);
+    sn_api_watch_signals(at_exit);
 }
 
 /* ------------------------------------------------------------------ memory and log */
@@ -138,7 +147,7 @@ static sonde_status init_log(sonde_context *c, const sonde_context_options *o, s
     }
     const char *text = getenv("SONDE_LOG");
     sn_log_level level = SN_LOG_NONE;
-    if (text && *text) {
+    if (!sn_boolean_is_off(text)) {
         c->core.log.sink = sn_log_stderr;
         c->core.log.level = SN_LOG_WARN;
         if (sn_log_parse_level(text, &level))

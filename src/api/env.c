@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the environment asks of any program that links the library: SONDE_TIMING prints a table
  * after every run, SONDE_TRACE writes a trace of the whole process (a .pftrace while it runs,
- * others when it ends), SONDE_PROFILE a folder of sheets and traces, SONDE_LEVEL says how much is
- * recorded, SONDE_LABELS what the profiles are called. Nothing here can fail a program: problems
- * are said on stderr and that is all. */
+ * others when it ends), SONDE_PROFILE a folder of sheets and traces, SONDE_TRACE_LIMIT says how
+ * large traces may be, SONDE_LEVEL how much is recorded, SONDE_LABELS what the profiles are called.
+ * Nothing here can fail a program: problems are said on stderr and that is all. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,17 +14,25 @@
 #include <unistd.h>
 
 #include "api/internal.h"
+#include "base/boolean.h"
 #include "base/date.h"
 
 static struct {
     pthread_once_t once;
     sn_env env;
     int64_t local_s;     /* local time less UTC: asked for once, as a child must not ask (date.h) */
+    pid_t loaded;        /* the process that loaded the library: the files of others name theirs */
     pid_t pid;           /* of the process that read the environment: a forked child differs */
     _Atomic int written; /* traces so far: the second context gets a name of its own */
     _Atomic bool warned; /* what is wrong in SONDE_TIMING has been said */
     sn_allocator alloc;  /* of the labels, which stay */
 } state = {.once = PTHREAD_ONCE_INIT};
+
+/* Children may be the first to run a model, and each of them would write its parent's file. */
+__attribute__((constructor)) static void remember_process(void)
+{
+    state.loaded = getpid();
+}
 
 /* What comes before a mistake counts. */
 static void read_labels(const char *text)
@@ -36,6 +44,39 @@ static void read_labels(const char *text)
         fprintf(stderr, "sonde: SONDE_LABELS: %s\n", err.message);
 }
 
+/* "64M" in bytes, as of --trace-limit; "0" and "none": no limit. */
+static bool parse_limit(const char *text, uint64_t *bytes)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    *bytes = 0;
+    if (strcmp(text, "none") == 0)
+        return true;
+    errno = 0;
+    const long long n = strtoll(text, &end, 10);
+    const char *unit = *end ? strchr(units, *end & ~0x20) : NULL;
+    const int shift = unit ? 10 * (int)(unit - units + 1) : 0;
+    if (errno || n < 0 || end == text || (*end && (!unit || end[1])) || n > INT64_MAX >> shift)
+        return false;
+    *bytes = (uint64_t)n << shift;
+    return true;
+}
+
+static void read_limit(const char *text)
+{
+    state.env.trace_limit = SN_TRACE_LIMIT;
+    uint64_t bytes;
+    if (!text || !*text)
+        return;
+    if (parse_limit(text, &bytes))
+        state.env.trace_limit = state.env.stream_limit = bytes;
+    else
+        fprintf(stderr,
+                "sonde: SONDE_TRACE_LIMIT is '%s', expected a number of bytes such as 500M or 2G, "
+                "or none\n",
+                text);
+}
+
 static void read_env(void)
 {
     const char *timing = getenv("SONDE_TIMING"), *trace = getenv("SONDE_TRACE");
@@ -43,12 +84,13 @@ static void read_env(void)
     state.pid = getpid();
     state.env.timing = timing != NULL;
     state.env.timing_text = timing ? timing : "";
-    state.env.trace_path = trace && *trace ? trace : NULL;
-    const size_t n = trace ? strlen(trace) : 0;
+    state.env.trace_path = sn_boolean_is_off(trace) ? NULL : trace;
+    const size_t n = state.env.trace_path ? strlen(trace) : 0;
     state.env.trace_streams = n >= 8 && strcmp(trace + n - 8, ".pftrace") == 0;
     const char *profile = getenv("SONDE_PROFILE"), *instances = getenv("SONDE_INSTANCES");
-    if (profile && *profile && strcmp(profile, "0") != 0)
-        state.env.profile_dir = strcmp(profile, "1") == 0 ? "sonde_profiling" : profile;
+    bool plain = false; /* "yes", and not the name of a folder */
+    if (!sn_boolean_is_off(profile))
+        state.env.profile_dir = sn_boolean_parse(profile, &plain) ? "sonde_profiling" : profile;
     if (state.env.profile_dir) {
         const time_t now = time(NULL);
         struct tm local;
@@ -64,6 +106,7 @@ static void read_env(void)
             state.env.instances = (int)count;
     }
     read_labels(getenv("SONDE_LABELS"));
+    read_limit(getenv("SONDE_TRACE_LIMIT"));
     if (level && *level) {
         if (level[0] >= '1' && level[0] <= '3' && !level[1])
             state.env.level = level[0] - '0';
@@ -143,7 +186,7 @@ static void expand_path(const char *pattern, char *out, size_t cap)
     const char *dot = strrchr(name ? name : body, '.');
     const int stem = (int)(dot ? (size_t)(dot - body) : n);
     char child[32] = "", number[32] = "";
-    if (pid != (long)state.pid && !has_pid)
+    if (pid != (long)state.loaded && !has_pid)
         snprintf(child, sizeof child, ".%ld", pid);
     if (nth > 1)
         snprintf(number, sizeof number, "_%d", nth);
@@ -164,7 +207,7 @@ void sn_api_begin_trace(sonde_context *c)
         if (!env->profile_dir)
             o->since = SN_NO_RECORDS; /* the stream reads them, and nobody after it */
         if (sn_stream_open(&c->env.stream, &c->records, path, c->core.trace->start_ticks, o->level,
-                           0, false, NULL, &err)) {
+                           0, false, env->stream_limit, NULL, &err)) {
             fprintf(stderr, "sonde: SONDE_TRACE: %s\n", err.message);
             c->env.failed = true;
         }
@@ -260,7 +303,15 @@ static bool make_folder(const char *path)
     return mkdir(path, 0777) == 0 || errno == EEXIST;
 }
 
-static void write_folder(sn_profile *p)
+/* What is left out is said on stderr, like everything here: when a program ends, what its own log
+ * writes to may be gone. */
+static sn_log log_of(const sonde_context *c)
+{
+    return (sn_log){.level = c->core.log.sink ? c->core.log.level : SN_LOG_WARN,
+                    .sink = sn_log_stderr};
+}
+
+static void write_folder(sn_profile *p, const sn_export_options *limited)
 {
     name own = {.folder = sn_api_env()->profile_dir};
     char path[4400], date[32];
@@ -280,7 +331,7 @@ static void write_folder(sn_profile *p)
     for (int i = 0; i < FILES; i++) {
         sonde_error err = {.status = SONDE_OK};
         path_of(&own, i, path, sizeof path);
-        if (!sn_exporter_for_path(path) || sn_export_file(p, path, &err) == SONDE_OK)
+        if (!sn_exporter_for_path(path) || sn_export_file_with(p, path, limited, &err) == SONDE_OK)
             continue;
         fprintf(stderr, "sonde: SONDE_PROFILE: %s\n", err.message);
         if (i == 0)
@@ -340,7 +391,10 @@ static void write_files(sonde_context *c)
     (void)sn_records_set_level(&c->records, NULL);
     pthread_mutex_unlock(&c->records.lock);
     sonde_error err = {.status = SONDE_OK};
-    sonde_status st = sn_stream_close(stream, &err);
+    const sn_log log = log_of(c);
+    /* Figures in a limited file are those of all runs. */
+    const sn_export_options limited = {.limit = env->trace_limit, .log = &log};
+    sonde_status st = sn_stream_close(stream, &log, &err);
     if (st != SONDE_OK)
         fprintf(stderr, "sonde: SONDE_TRACE: %s\n", err.message);
     const bool traces = env->trace_path && !stream && !failed;
@@ -352,11 +406,11 @@ static void write_files(sonde_context *c)
     /* A context that never ran anything (another one did) leaves no file. */
     if (st == SONDE_OK && p && p->spans.n > 0) {
         if (env->profile_dir)
-            write_folder(p);
+            write_folder(p, &limited);
         char path[4200];
         if (traces) {
             expand_path(env->trace_path, path, sizeof path);
-            st = sn_export_file(p, path, &err);
+            st = sn_export_file_with(p, path, &limited, &err);
         }
     }
     if (st != SONDE_OK)

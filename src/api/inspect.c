@@ -27,16 +27,45 @@ struct sonde_inspection {
     const sn_binding *bound; /* while rows are made */
     SN_VEC(sonde_node_info) nodes;
     SN_VEC(op_count) operators;
+    sonde_type_info *inputs, *outputs;
+    size_t n_inputs, n_outputs;
     sonde_inspection_totals totals;
     const char *note;
 };
 
-/* ------------------------------------------------------------------ rows */
 static const sn_fact *fact_of(const sonde_inspection *s, const sn_graph *g, const sn_value *v)
 {
     return s->bound && g == s->graph ? &s->bound->facts[v->id] : &v->fact;
 }
 
+/* ------------------------------------------------------------------ inputs and outputs */
+/* Required inputs first, then those with a default, as a session lists them. */
+static sonde_status describe_ports(sonde_inspection *s, sonde_error *err)
+{
+    const sn_graph *g = s->graph;
+    s->inputs = SN_NEW_N(&s->arena, sonde_type_info, g->inputs.n + 1);
+    s->outputs = SN_NEW_N(&s->arena, sonde_type_info, g->outputs.n + 1);
+    if (!s->inputs || !s->outputs)
+        return sn_fail_memory(err, (g->inputs.n + g->outputs.n) * sizeof *s->inputs);
+    for (int optional = 0; optional < 2; optional++)
+        for (size_t i = 0; i < g->inputs.n; i++) {
+            const sn_value *v = g->inputs.data[i];
+            sonde_type_info *info = &s->inputs[s->n_inputs];
+            if (v->is_initializer != (optional == 1))
+                continue;
+            SN_TRY(sn_api_describe(&s->arena, g, v->name, &fact_of(s, g, v)->type, info, err));
+            info->optional_input = optional;
+            s->n_inputs++;
+        }
+    for (; s->n_outputs < g->outputs.n; s->n_outputs++) {
+        const sn_value *v = g->outputs.data[s->n_outputs];
+        SN_TRY(sn_api_describe(&s->arena, g, v->name, &fact_of(s, g, v)->type,
+                               &s->outputs[s->n_outputs], err));
+    }
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ rows */
 static uint64_t tensor_bytes(const sn_type *t)
 {
     uint64_t bytes = sonde_dtype_bytes(t->dtype);
@@ -230,6 +259,8 @@ static sonde_status finish(sonde_inspection *s, sonde_status st, sonde_inspectio
                            sonde_error *err)
 {
     if (st == SONDE_OK)
+        st = describe_ports(s, err);
+    if (st == SONDE_OK)
         st = graph_rows(s, s->graph, 0, err);
     if (st == SONDE_OK && s->bound)
         st = bound_rows(s, s->bound, err);
@@ -296,11 +327,8 @@ sonde_status sn_api_bind(sonde_session *session, const char *const *names,
             in[i] = &none;
     }
     if (st == SONDE_OK) {
-        bool made;
         sn_records_enter(&c->records);
-        st =
-            sn_binding_get(sn_session_program(session->core), in, sn_session_threads(session->core),
-                           sn_session_pool(session->core), NULL, bound, &made, err);
+        st = sn_session_bind(session->core, in, bound, err);
         sn_records_leave(&c->records);
     }
     sn_free(&c->alloc, in, (n + 1) * sizeof *in);
@@ -321,12 +349,12 @@ sonde_status sonde_inspect_session(sonde_session *session, const char *const *in
                        input_count, session->n_inputs);
     sonde_inspection *s = NULL;
     SN_TRY(inspection_new(session->model, &s, err));
-    s->program = sn_program_ref(sn_session_program(session->core));
-    s->graph = s->program->graph;
     sn_binding *bound = NULL;
     sonde_status st = SONDE_OK;
     if (input_count > 0 || session->n_inputs == 0)
         st = sn_api_bind(session, input_names, inputs, input_count, &bound, err);
+    s->program = sn_program_ref(bound ? bound->program : sn_session_program(session->core));
+    s->graph = s->program->graph;
     s->bound = bound;
     sonde_inspection *made = NULL;
     st = finish(s, st, &made, err);
@@ -342,6 +370,30 @@ sonde_status sonde_inspect_session(sonde_session *session, const char *const *in
 const char *sonde_inspection_note(const sonde_inspection *s)
 {
     return s ? s->note : "";
+}
+
+static sonde_status port_info(const sonde_type_info *all, size_t n, size_t index,
+                              sonde_type_info *info, sonde_error *err)
+{
+    if (index >= n)
+        return sn_fail(err, SONDE_NOT_FOUND, "there are %zu, none with number %zu", n, index);
+    return sn_api_copy_out(info, &all[index], sizeof *info, err);
+}
+
+sonde_status sonde_inspection_input(const sonde_inspection *inspection, size_t index,
+                                    sonde_type_info *info, sonde_error *err)
+{
+    SN_REQUIRE(inspection, err);
+    SN_REQUIRE(info, err);
+    return port_info(inspection->inputs, inspection->n_inputs, index, info, err);
+}
+
+sonde_status sonde_inspection_output(const sonde_inspection *inspection, size_t index,
+                                     sonde_type_info *info, sonde_error *err)
+{
+    SN_REQUIRE(inspection, err);
+    SN_REQUIRE(info, err);
+    return port_info(inspection->outputs, inspection->n_outputs, index, info, err);
 }
 
 sonde_status sonde_inspection_totals_get(const sonde_inspection *inspection,

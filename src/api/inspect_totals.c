@@ -44,23 +44,22 @@ static bool is_parameter(const sn_value *v, const sn_tensor *t, packing *p)
             (t->rank >= 2 && t->dtype != SONDE_DTYPE_BOOL && sn_dtype_bits(t->dtype) <= 8));
 }
 
-/* `t` is where the graph keeps the tensor; a body shares those of the graphs around it, which count
- * once. False: out of memory. */
+/* A body shares constants with the graphs around it: they count once. False: out of memory. */
 static bool count_constant(sonde_inspection_totals *totals, sn_map *seen, const sn_value *v,
-                           const sn_tensor *const *t)
+                           const sn_tensor *t)
 {
-    if (sn_map_get_n(seen, t, sizeof *t))
+    if (sn_map_get_address(seen, t))
         return true;
     packing p = {.elems = 0};
-    totals->constant_bytes += (*t)->bytes;
-    if (is_parameter(v, *t, &p)) {
+    totals->constant_bytes += t->bytes;
+    if (is_parameter(v, t, &p)) {
         if (!p.elems)
-            p = (packing){sn_tensor_count(*t), sn_dtype_bits((*t)->dtype)};
+            p = (packing){sn_tensor_count(t), sn_dtype_bits(t->dtype)};
         const uint64_t n = (uint64_t)p.elems, bits = (uint64_t)p.bits;
         totals->parameters += n;
         totals->parameter_bytes += n / 8 * bits + (n % 8 * bits + 7) / 8;
     }
-    return sn_map_put_n(seen, t, sizeof *t, totals, NULL);
+    return sn_map_put_address(seen, t, totals, NULL);
 }
 
 /* Initializers, and Constant nodes, where some exporters keep their weights. */
@@ -70,13 +69,13 @@ static bool count_graph(sonde_inspection_totals *totals, sn_map *seen, const sn_
     for (size_t i = 0; fine && i < g->values.n; i++) {
         const sn_value *v = g->values.data[i];
         if (v && v->fact.data && (v->is_initializer || v->n_uses))
-            fine = count_constant(totals, seen, v, &v->fact.data);
+            fine = count_constant(totals, seen, v, v->fact.data);
     }
     for (const sn_node *n = g->first; fine && n; n = n->next) {
         const sn_attr *value =
             strcmp(n->op_type, "Constant") == 0 ? sn_node_attr(n, "value") : NULL;
         if (value && value->kind == SN_ATTR_TENSOR && n->n_out && n->out[0])
-            fine = count_constant(totals, seen, n->out[0], &value->tensor);
+            fine = count_constant(totals, seen, n->out[0], value->tensor);
         for (uint32_t k = 0; fine && sn_node_body(n, k); k++)
             fine = count_graph(totals, seen, sn_node_body(n, k));
     }
@@ -132,11 +131,10 @@ static bool count_weight(sonde_inspection_totals *totals, sn_map *seen, const sn
     const sn_tensor *t = &p->consts[slot].t;
     /* Joined ones have no memory of their own before they are made readable. */
     const void *where = t->data ? t->data : (const void *)t->parts;
-    const void *key = t->data ? (const void *)&t->data : (const void *)&t->parts; /* it stays */
-    if (!where || sn_map_get_n(seen, key, sizeof where) || is_held_by_model(p->model, where))
+    if (!where || sn_map_get_address(seen, where) || is_held_by_model(p->model, where))
         return true;
     totals->weight_bytes += t->bytes;
-    return sn_map_put_n(seen, key, sizeof where, totals, NULL);
+    return sn_map_put_address(seen, where, totals, NULL);
 }
 
 static bool count_weights(sonde_inspection_totals *totals, sn_map *seen, const sn_program *p)

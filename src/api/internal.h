@@ -172,6 +172,11 @@ extern const sn_context_observer *const sn_context_observers[]; /* and a NULL */
 extern const sn_context_observer sn_profiler_observer, sn_memory_observer, sn_env_observer,
     sn_metrics_observer;
 
+/* ---- signals.c ---- */
+/* Has `finish` called before a signal ends the process, once; in a forked child again. */
+void sn_api_watch_signals(void (*finish)(void));
+void sn_api_watch_signals_in_child(void);
+
 /* ---- placement.c ---- */
 /* Writes down where a new session is bound. */
 sonde_status sn_api_describe_placement(sonde_session *s, sonde_error *err);
@@ -180,6 +185,12 @@ sonde_status sn_api_describe_placement(sonde_session *s, sonde_error *err);
 /* Public findings around `core`, which it takes over, also on failure. */
 sonde_status sn_api_findings(sonde_context *c, sn_findings *core, sonde_findings **findings,
                              sonde_error *err);
+
+/* ---- truth.c ---- */
+/* Points in[i] at a copy where its booleans have bytes other than 0 and 1. `*clean`: NULL, or then
+ * n slots that are the caller's to clear and free, also after a failure. */
+sonde_status sn_api_clean_truth(const sn_slot **in, size_t n, sn_allocator *alloc, sn_slot **clean,
+                                sonde_error *err);
 
 /* ---- value.c ---- */
 /* Takes over what `slot` holds (it becomes NONE) on success. */
@@ -191,6 +202,9 @@ sonde_status sn_api_set_add(sonde_value_set *set, const char *name, sonde_value 
 
 /* ---- text.c ---- */
 /* "seq(tensor(float))" into buf; always terminated. */
+/* A value of this name and type; texts go to the arena, symbols are those of `g`. */
+sonde_status sn_api_describe(sn_arena *arena, const sn_graph *g, const char *name,
+                             const sn_type *type, sonde_type_info *info, sonde_error *err);
 const char *sn_api_onnx_type(const sn_type *type, char *buf, size_t cap);
 
 /* ---- model.c ---- */
@@ -268,6 +282,9 @@ typedef struct sn_env {
     int instances;    /* SONDE_INSTANCES: profiles are numbered 0 … instances - 1; 0 = unset */
     int level;        /* SONDE_LEVEL, 0 = unset */
     sn_labels labels; /* SONDE_LABELS */
+    /* SONDE_TRACE_LIMIT, bytes; 0: none. Files that are written while a program runs have one only
+     * where it is set. */
+    uint64_t trace_limit, stream_limit;
 } sn_env;
 const sn_env *sn_api_env(void);
 /* Prints the table of one run, begun after `since` ticks, on stderr. `options` NULL: as

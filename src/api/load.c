@@ -26,7 +26,9 @@ sonde_status sonde_model_load(sonde_context *context, const char *path,
     sn_records_enter(&c->records);
     const sn_model_options load = {.no_mmap = o.no_mmap != 0, .external_dir = o.external_dir};
     sn_model *core = NULL;
+    const uint64_t t = sn_span_begin(c->core.trace);
     sonde_status st = sn_model_load_file(&c->core, path, &load, &core, err);
+    sn_span_end(c->core.trace, t, "load", NULL);
     sn_records_leave(&c->records);
     if (st == SONDE_OK)
         st = sn_api_model(c, core, base_name(path), model, err);
@@ -52,7 +54,9 @@ sonde_status sonde_model_load_memory(sonde_context *context, const void *data, s
     sn_buffer *copy = sn_buffer_new(&c->alloc, bytes);
     if (copy) {
         memcpy(copy->data, data, bytes);
+        const uint64_t t = sn_span_begin(c->core.trace);
         st = sn_model_load_memory(&c->core, copy->data, bytes, copy, &load, &core, err);
+        sn_span_end(c->core.trace, t, "load", NULL);
         sn_buffer_unref(copy);
     } else {
         st = sn_fail_memory(err, bytes);

@@ -6,6 +6,7 @@
 
 #include "api/internal.h"
 #include "export/reports.h"
+#include "sonde/experimental/recording.h"
 
 /* What the profiler asks of the recorder now. With the lock held. */
 static void observe(sonde_context *c)
@@ -48,7 +49,7 @@ static void after_fork(sonde_context *c)
 
 static void end_life(sonde_context *c)
 {
-    (void)sn_stream_close(c->profiler.stream, NULL);
+    (void)sn_stream_close(c->profiler.stream, NULL, NULL);
     c->profiler.stream = NULL;
     sn_labels_free(&c->profiler.labels);
 }
@@ -95,7 +96,8 @@ static sonde_status start(sonde_context *context, const sonde_profiler_options *
         st = sn_api_put_labels(&c->profiler.labels, o->labels, o->label_count, err);
         if (st == SONDE_OK && path)
             st = sn_stream_open(&c->profiler.stream, &c->records, path, sn_ticks(), level,
-                                categories, sampling.sample_every != 0, &c->profiler.labels, err);
+                                categories, sampling.sample_every != 0, sn_api_env()->stream_limit,
+                                &c->profiler.labels, err);
     }
     if (st == SONDE_OK) {
         *(path ? &c->profiler.streamed : &c->profiler.level) = level;
@@ -156,6 +158,7 @@ sonde_status sn_api_profile(sonde_context *c, sn_profile *core, sonde_profile **
  * were sampled. */
 typedef struct wanted {
     int level;
+    size_t most; /* records of a thread; 0: all */
     uint32_t categories;
     sn_labels labels;
     sn_observer reader;
@@ -181,8 +184,10 @@ static sonde_status make_profile(sonde_context *c, wanted *w, sonde_profile **pr
                                  sonde_error *err)
 {
     sn_profile *core = NULL;
-    const sn_records_request request = {
-        .since = w->reader.since, .level = w->level, .sampled = w->reader.sample_every != 0};
+    const sn_records_request request = {.since = w->reader.since,
+                                        .level = w->level,
+                                        .sampled = w->reader.sample_every != 0,
+                                        .most = w->most};
     sonde_status st = sn_records_profile_of(&c->records, &request, &core, err);
     sn_records_read_end(&c->records, &w->reader);
     if (st == SONDE_OK) {
@@ -206,7 +211,7 @@ sonde_status sonde_profiler_stop(sonde_context *context, sonde_profile **profile
     pthread_mutex_lock(&c->records.lock);
     const int level = c->profiler.level;
     sn_stream *stream = c->profiler.stream;
-    wanted w;
+    wanted w = {.most = 0};
     sonde_status st = SONDE_OK;
     if (!level && !stream)
         st = sn_fail(err, SONDE_INVALID_ARGUMENT, "the profiler of this context is not running");
@@ -226,7 +231,7 @@ sonde_status sonde_profiler_stop(sonde_context *context, sonde_profile **profile
     if (st == SONDE_OK && profile)
         st = make_profile(c, &w, profile, err);
     else if (st == SONDE_OK && stream)
-        st = sn_stream_close(stream, err);
+        st = sn_stream_close(stream, &c->core.log, err);
     sonde_context_release(c);
     return st;
 }
@@ -261,7 +266,8 @@ sonde_status sonde_profiler_resume(sonde_context *context, sonde_error *err)
     return set_paused(context, false, err);
 }
 
-sonde_status sonde_profiler_get(sonde_context *context, sonde_profile **profile, sonde_error *err)
+static sonde_status get(sonde_context *context, size_t most, sonde_profile **profile,
+                        sonde_error *err)
 {
     SN_REQUIRE(profile, err);
     *profile = NULL;
@@ -269,7 +275,7 @@ sonde_status sonde_profiler_get(sonde_context *context, sonde_profile **profile,
     SN_TRY(sn_api_context(context, &c, err));
     pthread_mutex_lock(&c->records.lock);
     const int level = c->profiler.level ? c->profiler.level : c->profiler.kept;
-    wanted w;
+    wanted w = {.most = most};
     sonde_status st =
         level ? want(c, level, &w, err)
               : sn_fail(err, SONDE_INVALID_ARGUMENT, "nothing was recorded in this context");
@@ -278,6 +284,17 @@ sonde_status sonde_profiler_get(sonde_context *context, sonde_profile **profile,
         st = make_profile(c, &w, profile, err);
     sonde_context_release(c);
     return st;
+}
+
+sonde_status sonde_profiler_get(sonde_context *context, sonde_profile **profile, sonde_error *err)
+{
+    return get(context, 0, profile, err);
+}
+
+sonde_status sonde_profiler_get_latest(sonde_context *context, size_t records,
+                                       sonde_profile **profile, sonde_error *err)
+{
+    return get(context, records ? records : 1, profile, err);
 }
 
 sonde_status sonde_profiler_dump(sonde_context *context, const char *path, sonde_error *err)
@@ -455,6 +472,7 @@ static sonde_status read_options(const sonde_profile *profile, const sonde_expor
                                .folded_nodes = o.folded_nodes != 0,
                                .measured = o.measured,
                                .n_measured = o.measured_count,
+                               .measured_about = o.measured_about,
                                .before = o.before ? o.before->core : NULL,
                                .before_title = o.before_title ? o.before_title : "",
                                .title = o.title ? o.title : "",
@@ -462,7 +480,11 @@ static sonde_status read_options(const sonde_profile *profile, const sonde_expor
                                .n_findings = o.finding_count,
                                .scenarios = o.scenarios,
                                .n_scenarios = o.scenario_count,
-                               .live = o.live != 0};
+                               .live = o.live != 0,
+                               .limit = o.trace_limit < 0 ? 0
+                                        : o.trace_limit   ? (uint64_t)o.trace_limit
+                                                          : SN_TRACE_LIMIT,
+                               .log = &profile->context->core.log};
     return SONDE_OK;
 }
 

@@ -170,6 +170,7 @@ static sonde_status copy_change(const sn_compare_row *row, sonde_change *change,
         .high = row->change.high,
         .p = row->change.p,
         .verdict = (sonde_verdict)row->change.verdict,
+        .turns = row->change.turns,
     };
     COPY_OUT(change, own, err);
     return SONDE_OK;

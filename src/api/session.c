@@ -7,46 +7,10 @@
 
 #include "api/internal.h"
 #include "base/cache.h"
+#include "base/list_text.h"
 #include "passes/pass.h"
 
 /* ------------------------------------------------------------------ what goes in and out */
-static const char *symbol_name(const sn_graph *g, sn_dim d)
-{
-    const uint32_t id = sn_dim_known(d) ? 0 : sn_dim_symbol_id(d);
-    return id > 0 && id <= g->symbols.n ? g->symbols.data[id - 1] : NULL;
-}
-
-static sonde_status describe(sonde_session *s, const sn_graph *g, const char *name,
-                             const sn_type *type, sonde_type_info *info, sonde_error *err)
-{
-    const sn_type *t = type;
-    while (t->kind != SN_KIND_TENSOR && t->elem)
-        t = t->elem;
-    char text[1024], onnx_type[256];
-    sn_type_text(type, g->symbols.data, text, sizeof text);
-    sn_api_onnx_type(type, onnx_type, sizeof onnx_type);
-    const int rank = t->kind == SN_KIND_TENSOR ? t->rank : -1;
-    const size_t n = rank > 0 ? (size_t)rank : 0;
-    int64_t *dims = SN_NEW_N(&s->arena, int64_t, n + 1);
-    const char **names = SN_NEW_N(&s->arena, const char *, n + 1);
-    *info = (sonde_type_info){.struct_size = sizeof *info,
-                              .name = sn_arena_strdup(&s->arena, name),
-                              .kind = (sonde_kind)type->kind,
-                              .dtype = t->dtype,
-                              .rank = rank,
-                              .dims = dims,
-                              .dim_names = names,
-                              .text = sn_arena_strdup(&s->arena, text),
-                              .onnx_type = sn_arena_strdup(&s->arena, onnx_type)};
-    if (!dims || !names || !info->name || !info->text || !info->onnx_type)
-        return sn_fail_memory(err, n * sizeof *dims);
-    for (size_t i = 0; i < n; i++) {
-        dims[i] = sn_dim_known(t->dims[i]) ? t->dims[i] : -1;
-        names[i] = symbol_name(g, t->dims[i]);
-    }
-    return SONDE_OK;
-}
-
 /* Required inputs first, then those with a default, each in the order of the file. */
 static sonde_status describe_inputs(sonde_session *s, const sn_graph *g, sonde_error *err)
 {
@@ -57,7 +21,7 @@ static sonde_status describe_inputs(sonde_session *s, const sn_graph *g, sonde_e
                 continue;
             const size_t k = s->n_inputs++;
             s->has_defaults |= optional == 1;
-            SN_TRY(describe(s, g, v->name, &v->fact.type, &s->inputs[k], err));
+            SN_TRY(sn_api_describe(&s->arena, g, v->name, &v->fact.type, &s->inputs[k], err));
             s->inputs[k].optional_input = optional;
             s->input_names[k] = s->inputs[k].name;
         }
@@ -81,7 +45,8 @@ static sonde_status describe_outputs(sonde_session *s, const sn_graph *g, sonde_
             type = &made->outputs.data[i]->fact.type;
             from = made;
         }
-        SN_TRY(describe(s, from, g->outputs.data[i]->name, type, &s->outputs[i], err));
+        SN_TRY(
+            sn_api_describe(&s->arena, from, g->outputs.data[i]->name, type, &s->outputs[i], err));
         s->output_names[i] = s->outputs[i].name;
         s->n_outputs++;
     }
@@ -108,18 +73,15 @@ static sonde_status check_passes(const sonde_session_options *o, sonde_error *er
         SN_REQUIRE(o->disabled_passes, err);
     for (size_t i = 0; i < o->disabled_pass_count; i++) {
         SN_REQUIRE(o->disabled_passes[i], err);
-        char names[600] = "";
-        size_t n = 0;
+        sn_list_text names = {.room = SN_LIST_BYTES - 100};
         bool found = false;
         for (size_t k = 0; sn_pass_row(k); k++) {
             found |= strcmp(sn_pass_row(k)->name, o->disabled_passes[i]) == 0;
-            if (n < sizeof names)
-                n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", k ? ", " : "",
-                                      sn_pass_row(k)->name);
+            sn_list_add(&names, "%s", sn_pass_row(k)->name);
         }
         if (!found)
-            return sn_fail(err, SONDE_INVALID_ARGUMENT, "unknown pass '%s'; the passes are %s",
-                           o->disabled_passes[i], names);
+            return sn_fail(err, SONDE_INVALID_ARGUMENT, "unknown pass '%.150s'; the passes are %s",
+                           o->disabled_passes[i], sn_list_end(&names));
     }
     return SONDE_OK;
 }
@@ -310,6 +272,7 @@ enum { FEW = 16 }; /* inputs or outputs that need no memory beyond the stack */
 typedef struct run_ports {
     const sn_slot *few_in[FEW], **in;
     sn_slot few_out[FEW], *out;
+    sn_slot *clean; /* copies of inputs, where some were needed; else NULL */
     size_t n_in, n_out;
 } run_ports;
 
@@ -318,6 +281,7 @@ static sonde_status ports_init(run_ports *p, sonde_context *c, size_t n_in, size
 {
     p->n_in = n_in;
     p->n_out = n_out;
+    p->clean = NULL;
     p->in = n_in <= FEW ? p->few_in : sn_alloc(&c->alloc, n_in * sizeof *p->in);
     p->out = n_out <= FEW ? p->few_out : sn_alloc(&c->alloc, n_out * sizeof *p->out);
     if (!p->in || !p->out)
@@ -327,6 +291,10 @@ static sonde_status ports_init(run_ports *p, sonde_context *c, size_t n_in, size
 
 static void ports_free(run_ports *p, sonde_context *c)
 {
+    for (size_t i = 0; p->clean && i < p->n_in; i++)
+        sn_slot_clear(&p->clean[i]);
+    if (p->clean)
+        sn_free(&c->alloc, p->clean, p->n_in * sizeof *p->clean);
     if (p->in != p->few_in)
         sn_free(&c->alloc, p->in, p->n_in * sizeof *p->in);
     if (p->out != p->few_out)
@@ -434,8 +402,13 @@ sonde_status sonde_session_run(sonde_session *session, const sonde_run_options *
         ports_free(&p, c);
         return st;
     }
-    for (size_t i = 0; i < input_count; i++)
+    bool truth = false;
+    for (size_t i = 0; i < input_count; i++) {
         p.in[i] = &inputs[i]->slot;
+        truth |= p.in[i]->kind != SN_KIND_TENSOR || p.in[i]->t.dtype == SONDE_DTYPE_BOOL;
+    }
+    if (truth)
+        st = sn_api_clean_truth(p.in, input_count, &c->alloc, &p.clean, err);
     /* The caller's tensors are views here: what exec puts into the other slots is ours to wrap. */
     for (size_t i = 0; i < output_count; i++) {
         if (outputs[i])

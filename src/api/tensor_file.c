@@ -36,6 +36,8 @@ static sonde_status load(sonde_context *c, const char *path, const sn_type *as,
     sn_named_list list;
     sn_named_init(&list, &c->alloc);
     list.no_mmap = o.no_mmap != 0;
+    list.wants = o.wants;
+    list.wants_user = o.wants_user;
     sonde_status st = sn_tensor_file_read(path, as, &list, err);
     if (st == SONDE_OK)
         st = to_set(c, &list, set, err);
@@ -64,15 +66,55 @@ sonde_status sonde_values_load_with(sonde_context *context, const char *path,
 }
 
 /* The declared type of a graph input or output; NULL when there is none of that name. */
-static const sn_type *port_type(const sn_graph *g, const char *name)
+static const sn_type *port_type(const sn_graph *g, const char *name, bool *is_input)
 {
     for (size_t i = 0; i < g->inputs.n; i++)
-        if (strcmp(g->inputs.data[i]->name, name) == 0)
+        if ((*is_input = strcmp(g->inputs.data[i]->name, name) == 0))
             return &g->inputs.data[i]->fact.type;
     for (size_t i = 0; i < g->outputs.n; i++)
         if (strcmp(g->outputs.data[i]->name, name) == 0)
             return &g->outputs.data[i]->fact.type;
     return NULL;
+}
+
+/* What an archive has is counted first, and read if it is one array of a shape that the input
+ * takes.
+ */
+typedef struct only_one {
+    const sn_type *type; /* of an input; NULL: any shape will do */
+    size_t seen;
+    bool fits, reading;
+    int64_t dims[SN_MAX_RANK];
+    int32_t rank;
+} only_one;
+
+static int wants_one(void *user, const char *name, const int64_t *dims, size_t rank)
+{
+    only_one *o = user;
+    const sn_type *t = o->type;
+    (void)name;
+    if (o->reading)
+        return 1;
+    if (o->seen++)
+        return 0;
+    o->fits = !t || t->kind != SN_KIND_TENSOR || t->rank < 0 || (size_t)t->rank == rank;
+    for (int d = 0; o->fits && t && t->kind == SN_KIND_TENSOR && d < t->rank; d++)
+        o->fits = !sn_dim_known(t->dims[d]) || t->dims[d] == dims[d];
+    o->rank = (int32_t)rank;
+    memcpy(o->dims, dims, rank * sizeof *dims);
+    return 0;
+}
+
+static sonde_status wrong_shape(const sonde_session *session, const only_one *o, const char *name,
+                                const char *path, sonde_error *err)
+{
+    char want[200], have[200];
+    const sn_type type = {
+        .kind = SN_KIND_TENSOR, .dtype = o->type->dtype, .rank = o->rank, .dims = o->dims};
+    return sn_fail(
+        err, SONDE_INVALID_ARGUMENT, "'%s': input '%s' should be %s but is %s", path, name,
+        sn_type_text(o->type, session->model->core->graph->symbols.data, want, sizeof want),
+        strchr(sn_type_text(&type, NULL, have, sizeof have), '['));
 }
 
 sonde_status sonde_value_load_for(const sonde_session *session, const char *name, const char *path,
@@ -90,13 +132,30 @@ sonde_status sonde_value_load_for_with(const sonde_session *session, const char 
     SN_REQUIRE(session, err);
     SN_REQUIRE(name, err);
     SN_REQUIRE(path, err);
-    const sn_type *type = port_type(session->model->core->graph, name);
+    bool is_input = false;
+    const sn_type *type = port_type(session->model->core->graph, name, &is_input);
     if (type && type->kind == SN_KIND_NONE)
         type = NULL;
+    only_one one = {.type = is_input ? type : NULL, .fits = true};
+    sonde_load_options o;
+    SN_OPTIONS(o, options, err);
+    o.wants = wants_one;
+    o.wants_user = &one;
     sonde_value_set *set = NULL;
-    SN_TRY(load(session->model->context, path, type, options, &set, err));
+    SN_TRY(load(session->model->context, path, type, &o, &set, err));
     sonde_status st = SONDE_OK;
-    if (set->values.n == 1)
+    if (one.seen == 1 && one.fits) {
+        sonde_value_set_release(set);
+        set = NULL;
+        one.reading = true;
+        SN_TRY(load(session->model->context, path, type, &o, &set, err));
+    }
+    if (one.seen > 1)
+        st = sn_fail(err, SONDE_INVALID_ARGUMENT, "'%s' contains %zu values, expected one for '%s'",
+                     path, one.seen, name);
+    else if (!one.fits)
+        st = wrong_shape(session, &one, name, path, err);
+    else if (set->values.n == 1)
         *value = sonde_value_retain(set->values.data[0]);
     else
         st = sn_fail(err, SONDE_INVALID_ARGUMENT, "'%s' contains %zu values, expected one for '%s'",
@@ -151,7 +210,15 @@ static sonde_status image_options(const sonde_image_options *options, sn_image_o
     if (o.width < 0 || o.height < 0 || o.resize < 0)
         return sn_fail(err, SONDE_INVALID_ARGUMENT, "an image of %d×%d, expected positive sizes",
                        o.width, o.height);
-    sn_image_options_default(image);
+    const sonde_dtype dtype = o.dtype ? o.dtype : SONDE_DTYPE_F32;
+    if (!sn_image_dtype(dtype))
+        return sn_fail(err, SONDE_UNSUPPORTED,
+                       "images become tensors of floats or of integers, not of %s",
+                       sonde_dtype_text(dtype));
+    if (o.no_normalize)
+        sn_image_options_raw(image, dtype);
+    else
+        sn_image_options_default(image, dtype);
     if (o.width)
         image->width = o.width;
     if (o.height)
@@ -159,9 +226,10 @@ static sonde_status image_options(const sonde_image_options *options, sn_image_o
     image->resize = o.resize;
     image->nhwc = o.nhwc != 0;
     image->bgr = o.bgr != 0;
-    image->no_normalize = o.no_normalize != 0;
     image->no_mmap = o.no_mmap != 0;
-    for (int i = 0; i < 3; i++) {
+    if (o.scale != 0)
+        image->scale = o.scale;
+    for (int i = 0; i < 3 && !o.no_normalize; i++) {
         if (o.mean)
             image->mean[i] = o.mean[i];
         if (o.deviation)
@@ -185,8 +253,8 @@ sonde_status sonde_image_plan_get(const sonde_image_options *options, sonde_imag
                             .height = image.height,
                             .resize = sn_image_resize(&image)};
     for (int i = 0; i < 3; i++) {
-        own.mean[i] = image.no_normalize ? 0 : image.mean[i];
-        own.deviation[i] = image.no_normalize ? 1 : image.deviation[i];
+        own.mean[i] = sn_image_mean(&image, i);
+        own.deviation[i] = sn_image_deviation(&image, i);
     }
     memcpy(plan, &own, theirs < sizeof own ? theirs : sizeof own);
     return SONDE_OK;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "api/internal.h"
+#include "base/list_text.h"
 #include "zoo/zoo.h"
 
 const char *sonde_zoo_name(size_t index)
@@ -69,16 +70,15 @@ static size_t set_default(sn_model *m, const char *key, const char *size)
 static sonde_status no_such_dim(const sn_model *m, const char *name, const char *key,
                                 sonde_error *err)
 {
-    char dims[256] = "";
-    size_t n = 0;
+    sn_list_text dims = {0};
     for (size_t i = 0; i < m->metadata.n; i++) {
         const char *dim = dim_of(&m->metadata.data[i]);
-        if (dim && n < sizeof dims)
-            n += (size_t)snprintf(dims + n, sizeof dims - n, "%s%s", n ? ", " : "", dim);
+        if (dim)
+            sn_list_add(&dims, "%s", dim);
     }
     return sn_fail(err, SONDE_INVALID_ARGUMENT,
                    "'zoo:%.100s' has no dimension '%.100s'; its symbolic dimensions are: %s", name,
-                   key, n ? dims : "none");
+                   key, dims.n ? sn_list_end(&dims) : "none");
 }
 
 /* `item` is "DIM=N" and is cut up. */

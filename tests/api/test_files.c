@@ -67,6 +67,14 @@ TEST(an_image_plan_has_the_defaults_filled_in)
     o.no_normalize = 1;
     CHECK_OK(sonde_image_plan_get(&o, &p, &err));
     CHECK(p.resize == 320 && p.mean[1] == 0 && p.deviation[1] == 1);
+    o = (sonde_image_options)SONDE_INIT(sonde_image_options);
+    o.dtype = SONDE_DTYPE_I8; /* the bytes less 128, told as of values / 255 */
+    CHECK_OK(sonde_image_plan_get(&o, &p, &err));
+    CHECK(p.mean[2] == 128 / 255.0F && p.deviation[0] == 1 / 255.0F);
+    o.dtype = SONDE_DTYPE_STRING;
+    CHECK_EQ(sonde_image_plan_get(&o, &p, &err), SONDE_UNSUPPORTED);
+    CHECK_HAS(err.message, "not of str");
+    o.dtype = SONDE_DTYPE_F32;
     o.width = -1;
     CHECK_EQ(sonde_image_plan_get(&o, &p, &err), SONDE_INVALID_ARGUMENT);
     CHECK_EQ(sonde_image_plan_get(NULL, NULL, &err), SONDE_INVALID_ARGUMENT);

@@ -58,6 +58,16 @@ TEST(a_model_is_described_with_types)
     CHECK_EQ(node.outputs[0].block, 0);
     CHECK_HAS(node.attributes, "kernel_shape=3,3");
     CHECK_EQ(sonde_inspection_node(look, 100000, &node, &err), SONDE_INVALID_ARGUMENT);
+    sonde_type_info port = SONDE_INIT(sonde_type_info);
+    CHECK_OK(sonde_inspection_input(look, 0, &port, &err));
+    CHECK_STR(port.text, "f32[batch, 3, 224, 224]");
+    CHECK(port.rank == 4 && port.dims[0] == -1 && port.dims[3] == 224);
+    CHECK_STR(port.dim_names[0], "batch");
+    CHECK_EQ(sonde_inspection_input(look, 1, &port, &err), SONDE_NOT_FOUND);
+    CHECK_OK(sonde_inspection_output(look, 0, &port, &err));
+    CHECK_STR(port.text, "f32[batch, 1000]");
+    CHECK_EQ(sonde_inspection_output(look, 1, &port, &err), SONDE_NOT_FOUND);
+    CHECK_EQ(sonde_inspection_input(NULL, 0, &port, &err), SONDE_INVALID_ARGUMENT);
     sonde_model_release(model);
     CHECK_OK(sonde_inspection_node(look, 1, &node, &err));
     sonde_inspection_release(look);
@@ -115,6 +125,43 @@ TEST(a_bound_session_knows_flops_kernels_and_memory)
     sonde_value_release(in);
     sonde_session_release(session);
     sonde_model_release(model);
+}
+
+TEST(whether_a_run_fits_is_known_without_its_inputs)
+{
+    sonde_error err = {0};
+    sonde_context_options o = SONDE_INIT(sonde_context_options);
+    sonde_session_options so = SONDE_INIT(sonde_session_options);
+    sonde_context *c = NULL;
+    sonde_model *model = NULL;
+    o.threads = 1;
+    o.max_memory = (size_t)64 << 20;
+    int64_t dims[4] = {1, 3, 32, 32};
+    sonde_input_shape shape = {"input", SONDE_DTYPE_F32, dims, 4};
+    CHECK_OK(sonde_context_create(&o, &c, &err));
+    CHECK_OK(sonde_zoo_build(c, "tiny_cnn", 0, &model, &err));
+    for (so.plan_only = 0; so.plan_only < 2; so.plan_only++) {
+        sonde_session *session = NULL;
+        CHECK_OK(sonde_session_create(model, &so, &session, &err));
+        shape.name = sonde_session_input_name(session, 0);
+        dims[0] = 1;
+        CHECK_OK(sonde_session_fits(session, &shape, 1, &err));
+        dims[0] = 1 << 20;
+        CHECK_EQ(sonde_session_fits(session, &shape, 1, &err), SONDE_OUT_OF_MEMORY);
+        CHECK(strstr(err.message, ", inputs 12884901888)") != NULL);
+        dims[0] = INT64_MAX / 4096;
+        CHECK_EQ(sonde_session_fits(session, &shape, 1, &err), SONDE_LIMIT);
+        dims[0] = -1;
+        CHECK_EQ(sonde_session_fits(session, &shape, 1, &err), SONDE_INVALID_ARGUMENT);
+        CHECK_EQ(sonde_session_fits(session, NULL, 0, &err), SONDE_INVALID_ARGUMENT);
+        CHECK_EQ(sonde_session_fits(session, NULL, 1, &err), SONDE_INVALID_ARGUMENT);
+        shape.name = NULL;
+        CHECK_EQ(sonde_session_fits(session, &shape, 1, &err), SONDE_INVALID_ARGUMENT);
+        sonde_session_release(session);
+    }
+    CHECK_EQ(sonde_session_fits(NULL, &shape, 1, &err), SONDE_INVALID_ARGUMENT);
+    sonde_model_release(model);
+    sonde_context_release(c);
 }
 
 TEST(changes_of_layout_are_shown_with_what_they_change)

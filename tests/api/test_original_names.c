@@ -107,10 +107,12 @@ static void check_steps(const words *w, const sn_profile *p)
         check_tensors(w, s, s->inputs, s->n_inputs);
         check_tensors(w, s, s->outputs, s->n_outputs);
     }
-    for (size_t i = 0; i < p->lives.n; i++)
-        CHECK_MSG(p->lives.data[i].place == SN_LIFE_WORKSPACE ||
-                      all_known(&w->tensors, p->lives.data[i].name, '+'),
-                  "memory of '%s'", p->lives.data[i].name);
+    for (size_t i = 0; i < p->lives.n; i++) {
+        const char *name = p->lives.data[i].name; /* in brackets: no tensor of the file */
+        CHECK_MSG(p->lives.data[i].place == SN_LIFE_WORKSPACE || *name == '[' ||
+                      all_known(&w->tensors, name, '+'),
+                  "memory of '%s'", name);
+    }
 }
 
 /* ------------------------------------------------------------------ whole files */

@@ -489,7 +489,7 @@ TEST(a_run_beyond_the_memory_limit_is_refused_before_it_begins)
     CHECK_EQ(sonde_session_run(f.session, NULL, NULL, &in, 1, NULL, &out, 1, &err),
              SONDE_OUT_OF_MEMORY);
     CHECK_HAS(err.message, "activations");
-    CHECK_HAS(err.message, "the limit is 4194304");
+    CHECK_HAS(err.message, "the memory limit (max_memory, --max-memory) is 4194304");
     CHECK(out == NULL);
     sonde_value_release(in);
     in = ramp(small, 4);
@@ -543,6 +543,44 @@ TEST(null_objects_are_harmless)
     CHECK_HAS(err.message, "/no/such/model.onnx");
     CHECK(sonde_model_load_memory(NULL, "not a model", 11, NULL, &model, &err) != SONDE_OK);
     CHECK(model == NULL);
+}
+
+TEST(an_unknown_pass_is_told_with_passes_that_exist)
+{
+    char name[400];
+    memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 1] = 0;
+    const char *disabled = name;
+    sonde_error err = {0};
+    sonde_model *model = NULL;
+    sonde_session *session = NULL;
+    sonde_session_options o = SONDE_INIT(sonde_session_options);
+    o.disabled_passes = &disabled;
+    o.disabled_pass_count = 1;
+    CHECK_OK(sonde_zoo_build(NULL, "tiny_mlp", 0, &model, &err));
+    CHECK_EQ(sonde_session_create(model, &o, &session, &err), SONDE_INVALID_ARGUMENT);
+    char *at = strstr(err.message, "the passes are ");
+    CHECK(at != NULL);
+    CHECK(strlen(err.message) < sizeof err.message - 8); /* nothing was cut off */
+    char *tail = at ? strstr(at, " \xE2\x80\xA6 and ") : NULL;
+    size_t listed = 0, all = 0, more = 0;
+    while (sonde_pass_name(all))
+        all++;
+    if (tail) {
+        *tail = 0;
+        more = strtoul(tail + strlen(" \xE2\x80\xA6 and "), NULL, 10);
+    }
+    for (char *word = at ? at + strlen("the passes are ") : NULL, *next; word; word = next) {
+        next = strstr(word, ", ");
+        if (next) {
+            *next = 0;
+            next += 2;
+        }
+        CHECK_STR(word, sonde_pass_name(listed));
+        listed++;
+    }
+    CHECK_EQ(listed + more, all);
+    sonde_model_release(model);
 }
 
 TEST_MAIN()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # What another form of a model would give; figures are cut out, the form stays.
 quick="-n 2 -w 0 -t 1 --cpu baseline"
-shape() { sed -E 's/-?[0-9]+(\.[0-9]+)? (KiB|B)$/N/; s/[0-9]+(\.[0-9]+)? (KiB|B)\b/N/g; s/[0-9]+\.[0-9]+/N/g; s/ (ns|µs|ms) / T /g; s/\((ns|µs|ms)\)/(T)/; s/ +/ /g; s/ (now|int8|int4|sparse90)$/ F/'; }
+shape() { sed -E '/^$/d; s/^measured .* UTC on .*/measured DATE on MACHINE/; s/-?[0-9]+(\.[0-9]+)? (KiB|B)$/N/; s/[0-9]+(\.[0-9]+)? (KiB|B)\b/N/g; s/[0-9]+\.[0-9]+/N/g; s/ (ns|µs|ms) / T /g; s/\((ns|µs|ms)\)/(T)/; s/ +/ /g; s/ (now|int8|int4|sparse90)$/ F/'; }
 order() { sort; }
+last() { tail -2 p.csv | sed -E 's/measured [^;]*\)/measured DATE on MACHINE/g'; }
 sonde whatif zoo:tiny_mlp --scenarios sparse90,int8,batch=4,int4 --by op $quick > first.txt
 shape < first.txt | order
 sonde whatif zoo:tiny_cnn_int8 --scenarios int4 --no-mix $quick | grep -E '^int4'
@@ -15,10 +16,10 @@ echo "== files"
 sonde whatif zoo:tiny_mlp --scenarios sparse90 -q $quick -o a.csv -o a.xlsx -o a.json && head -1 a.csv && ls a.*
 tr -d '\r' < a.csv | awk -F, '{ print NF }' | sort -u
 sonde profile zoo:tiny_mlp -n 2 -t 1 -q -o p.csv && tail -1 p.csv
-sonde profile zoo:tiny_mlp -n 2 -t 1 --what-if -q -o p.csv && tail -1 p.csv
+sonde profile zoo:tiny_mlp -n 2 -t 1 --what-if -q -o p.csv && last
 head -2 p.csv > measured.csv
 echo "== measured ratios are taken from the cache, unless others are given"
-sonde profile zoo:tiny_mlp -n 2 -t 1 -q -o p.csv && tail -1 p.csv
+sonde profile zoo:tiny_mlp -n 2 -t 1 -q -o p.csv && last
 head -2 p.csv | cmp - measured.csv && echo the same ratios
 sonde profile zoo:tiny_mlp -n 2 -t 1 -q -o p.csv --sparse-ratio 90=3 && tail -1 p.csv
 echo "== chosen nodes"

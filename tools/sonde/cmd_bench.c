@@ -46,6 +46,8 @@ static const option_row compared_rows[] = {
      "measure speed, or top-1 and top-5 accuracy on --dataset (default: performance)"},
     {0, "dataset", OPT_TEXT, AT(dataset), "DIR",
      "one folder of images per class, or .npz files with an array 'label'"},
+    {0, "scores", OPT_TEXT, AT(scores), "OUTPUT",
+     "output with the scores of --mode accuracy (default: the first with one score per class)"},
     {0, "rounds", OPT_INT, AT(rounds), "N",
      "number of times each runtime is restarted, in rotated order (default: 5)"},
     {0, "turns", OPT_INT, AT(turns), "N",
@@ -225,6 +227,8 @@ static int measure_model(const request *q, bench_results *out, const char *name,
         s.inputs.batch_size = q->batches.items[b];
         s.common.quiet |= b > 0; /* said once */
         s.hashes = q->o->keep.save != NULL;
+        for (size_t i = 0; i < q->all.n; i++)
+            s.others |= q->all.items[i].file != NULL;
         code = bench_prepare(&model, &s, name);
         for (size_t t = 0; t < q->threads.n && !code; t++) {
             const int threads =

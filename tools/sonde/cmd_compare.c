@@ -185,9 +185,9 @@ static int load_both(comparison *c)
 }
 
 /* What an interrupt does is said later. */
-static int failed(const sonde_error *err)
+static int failed(const comparison *c, const sonde_error *err)
 {
-    return interrupted() ? EXIT_ERROR : fail("%s", err->message);
+    return interrupted() ? EXIT_ERROR : fail_with_sizes(&c->models[0], &c->setups[0], err->message);
 }
 
 static int create(comparison *c, const feeds *f)
@@ -214,7 +214,7 @@ static int create(comparison *c, const feeds *f)
     o.cancel = interrupt_token();
     return sonde_accuracy_create(&sides[0], &sides[1], &o, f->names, f->values, f->n, &c->accuracy,
                                  &err)
-               ? failed(&err)
+               ? failed(c, &err)
                : EXIT_OK;
 }
 
@@ -226,7 +226,7 @@ static int add(comparison *c, size_t pass, size_t index)
     if (!code && !c->accuracy)
         code = create(c, &f);
     if (!code && sonde_accuracy_add(c->accuracy, pass, f.names, f.values, f.n, &err))
-        code = failed(&err);
+        code = failed(c, &err);
     feeds_free(&f);
     return code;
 }
@@ -315,7 +315,10 @@ static int show(const comparison *c)
     const bool taken =
         (o->json && strcmp(o->json, "-") == 0) || (o->csv && strcmp(o->csv, "-") == 0);
     const table_of table = {.accuracy = c->accuracy, .top = (size_t)o->top, .all = o->all};
-    int code = taken || o->setup.common.quiet ? EXIT_OK : compare_table(&table);
+    const bool prints = !taken && !o->setup.common.quiet;
+    int code = prints ? compare_table(&table) : EXIT_OK;
+    if (prints)
+        print_skipped(c->samples.skipped, c->samples.files.n, "files");
     if (!code && o->json)
         code = save(c, o->json, ".json");
     if (!code && o->csv)

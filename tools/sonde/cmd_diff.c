@@ -8,12 +8,14 @@
 
 static const char details[] =
     "\n"
-    "Compares the median times of two profiles and gives a 95 % confidence interval for each\n"
-    "change. A row is 'slower' or 'faster' if its medians differ by 2 % or more and a rank\n"
-    "test gives p < 1 %. It is 'same' if the interval lies within 5 %. Otherwise it is\n"
-    "'unclear': measure longer with -n or --duration. --fail-above checks the lower end of\n"
-    "the interval, for the total and for each row that takes 5 % of the run or more. -o writes\n"
-    "the report page of both profiles with the comparison in it.\n"
+    "Compares the median times of two profiles and gives an interval for each change; the\n"
+    "intervals of a comparison are right all together with 95 %. Of profiles whose runs were\n"
+    "recorded in turns on one machine, neighbours are compared. A row is 'slower' or 'faster'\n"
+    "if it changed by 2 % or more and the interval does not contain 0. It is 'same' if the\n"
+    "interval lies within 5 %. Otherwise it is 'unclear': measure longer with -n or\n"
+    "--duration. --fail-above checks the lower end of the interval, for the total and for each\n"
+    "row that by this lower end costs 1 % of the run or more. -o writes the report page of both\n"
+    "profiles with the comparison in it.\n"
     "\n"
     "  sonde profile model.onnx -q -o old.pftrace\n"
     "  sonde diff old.pftrace new.pftrace\n"
@@ -36,7 +38,7 @@ static const option_row comparing_rows[] = {
     {0, "by", OPT_TEXT, AT(by), "op|node|shape",
      "what a row is: operator type, node, or type with input shapes (default: op)"},
     {0, "fail-above", OPT_TEXT, AT(fail_above), "PERCENT",
-     "exit with status 3 if the total or a large operator is slower by more than this"},
+     "exit with status 3 if the total or an operator that matters is slower by more than this"},
     PROFILES_MEMORY_ROW(diff_options, max_memory),
     {0}};
 

@@ -10,7 +10,8 @@ static const char details[] =
     "MODEL is the path of a model file or zoo:NAME. FLOPs and memory are those of one run at\n"
     "the sizes set with -s, after all passes; with --no-optimize they are those of the graph\n"
     "in the file. 'weights' are used in the file's layout, 'packed' weights in the layout of\n"
-    "the kernels. 'peak' is the sum of all parts.\n"
+    "the kernels. 'peak' is the sum of all parts. If the model does not fit where sizes that\n"
+    "are not set are 1, sizes that fit are proposed as options.\n"
     "\n"
     "  sonde inspect model.onnx -s batch=8\n"
     "  sonde inspect model.onnx --json -\n"
@@ -92,29 +93,31 @@ static void print_model(const inspected *in)
     }
 }
 
-static bool port_of(const sonde_session *s, bool inputs, size_t i, sonde_type_info *info)
+bool inspected_port(const inspected *in, bool inputs, size_t index, sonde_type_info *info)
 {
+    const sonde_session *s = in->l->session;
     *info = (sonde_type_info)SONDE_INIT(sonde_type_info);
-    const sonde_status st = inputs ? sonde_session_input_info(s, i, info, NULL)
-                                   : sonde_session_output_info(s, i, info, NULL);
-    return st == SONDE_OK && !info->optional_input;
+    if (s)
+        return !(inputs ? sonde_session_input_info(s, index, info, NULL)
+                        : sonde_session_output_info(s, index, info, NULL));
+    return !(inputs ? sonde_inspection_input(in->model, index, info, NULL)
+                    : sonde_inspection_output(in->model, index, info, NULL));
 }
 
-static void print_ports(const sonde_session *s, bool inputs)
+static void print_ports(const inspected *in, bool inputs)
 {
-    const size_t n = inputs ? sonde_session_input_count(s) : sonde_session_output_count(s);
     int name_width = 0, type_width = 0;
     sonde_type_info info;
-    for (size_t i = 0; i < n; i++)
-        if (port_of(s, inputs, i, &info)) {
+    for (size_t i = 0; inspected_port(in, inputs, i, &info); i++)
+        if (!info.optional_input) {
             const int name = display_width(info.name), type = display_width(info.text);
             name_width = name > name_width ? name : name_width;
             type_width = type > type_width ? type : type_width;
         }
     const int width = column_width(name_width, 4 + type_width);
     printf("\n%s\n", inputs ? "inputs" : "outputs");
-    for (size_t i = 0; i < n; i++)
-        if (port_of(s, inputs, i, &info)) {
+    for (size_t i = 0; inspected_port(in, inputs, i, &info); i++)
+        if (!info.optional_input) {
             char *name = cell(info.name, width);
             printf("  %s", name);
             put("  ", info.text, "\n");
@@ -240,14 +243,63 @@ static void print_cost(const sonde_inspection_totals *run, const model_options *
     printf("  %-12s  %s%s\n", "peak", bytes_text(run->peak_bytes), more);
 }
 
+/* Why FLOPs and memory are not known, and with which sizes they would be. */
+static void print_why_not(const inspected *in)
+{
+    char *why = printable(in->why_not);
+    printf("\none run\n  %-12s  not known: %s\n", "FLOPs", why);
+    printf("  %-12s  not known: the same\n", "memory");
+    free(why);
+    if (!in->fitting.n)
+        return;
+    char *options = sizes_as_options(&in->fitting);
+    printf("  %-12s  %s\n", "sizes to try", options);
+    free(options);
+}
+
+/* A session that is not bound: its steps are known, FLOPs and memory are not. */
+static int look_unbound(inspected *in, const run_setup *s, const char *why)
+{
+    sonde_error err;
+    if (sonde_inspect_session(in->l->session, NULL, NULL, 0, &in->session, &err))
+        return fail("%s", err.message);
+    in->why_not = text_of("%s", why);
+    in->fitting = sizes_that_fit(in->l, s);
+    return EXIT_OK;
+}
+
+/* An input whose value nobody can make up, as it has no shape for instance. */
+static bool needs_a_value(const loaded *l, sonde_type_info *info)
+{
+    for (size_t i = 0; i < sonde_session_input_count(l->session); i++) {
+        *info = (sonde_type_info)SONDE_INIT(sonde_type_info);
+        if (!sonde_session_input_info(l->session, i, info, NULL) && !info->optional_input &&
+            (info->kind == SONDE_KIND_MAP || (info->kind == SONDE_KIND_TENSOR && info->rank < 0)))
+            return true;
+    }
+    return false;
+}
+
 /* What a session makes of the model, bound to inputs of the sizes asked for where that can be. */
-static int look_at_session(const loaded *l, const run_setup *s, sonde_inspection **look)
+static int look_at_session(inspected *in, const run_setup *s)
 {
     feeds f;
     sonde_error err;
-    int code = feeds_make_one(&f, l, s);
-    if (!code && sonde_inspect_session(l->session, f.names, f.values, f.n, look, &err))
-        code = fail("%s", err.message);
+    sonde_type_info info;
+    if (!s->inputs.inputs.n && needs_a_value(in->l, &info)) {
+        char *why = text_of("input '%s' is %s, of which no value can be made up; give one with "
+                            "-i '%s=FILE'",
+                            info.name, info.text, info.name);
+        const int code = sizes_check(in->l) ? EXIT_USAGE : look_unbound(in, s, why);
+        free(why);
+        return code;
+    }
+    int code = feeds_make_one(&f, in->l, s);
+    if (!code &&
+        sonde_inspect_session(in->l->session, f.names, f.values, f.n, &in->session, &err)) {
+        in->session = NULL;
+        code = look_unbound(in, s, err.message);
+    }
     feeds_free(&f);
     return code;
 }
@@ -267,10 +319,8 @@ static int save(const sonde_inspection *look, const inspect_options *o)
 static void print_all(const inspected *in, const inspect_options *o)
 {
     print_model(in);
-    if (in->l->session) {
-        print_ports(in->l->session, true);
-        print_ports(in->l->session, false);
-    }
+    print_ports(in, true);
+    print_ports(in, false);
     printf("\nparameters  %s (%s)\n", grouped(in->totals.parameters),
            bytes_text(in->totals.parameter_bytes));
     if (in->totals.file_bytes)
@@ -278,12 +328,20 @@ static void print_all(const inspected *in, const inspect_options *o)
     print_operators(in);
     if (in->run.bound)
         print_cost(&in->run, &o->setup.model);
+    else if (in->why_not)
+        print_why_not(in);
     if (o->nodes)
         print_nodes(in->shown);
     if (o->forms)
         print_forms(in->session);
     if (*sonde_inspection_note(in->model))
         put("\nnote: ", sonde_inspection_note(in->model), "\n");
+}
+
+/* What was asked for and does not fit is an error; that nothing was asked for is not. */
+static bool asked_for_sizes(const input_options *o)
+{
+    return o->inputs.n || o->sizes.n || o->batch_size || o->seq_len;
 }
 
 static int inspect(const loaded *l, const inspect_options *o)
@@ -294,7 +352,11 @@ static int inspect(const loaded *l, const inspect_options *o)
         return fail("%s", err.message);
     int code = totals_of(in.model, &in.totals);
     if (!code && l->session)
-        code = look_at_session(l, &o->setup, &in.session);
+        code = look_at_session(&in, &o->setup);
+    if (!l->session) {
+        const char *note = sonde_inspection_note(in.model);
+        in.why_not = text_of("%s", *note ? note : "the model cannot be run");
+    }
     if (!code && in.session)
         code = totals_of(in.session, &in.run);
     if (!code && (o->optimized || o->forms) && !in.session)
@@ -307,8 +369,12 @@ static int inspect(const loaded *l, const inspect_options *o)
         code = inspect_json(&in, o);
     if (!code)
         code = save(in.shown, o);
+    if (!code && l->session && in.why_not && asked_for_sizes(&o->setup.inputs))
+        code = fail("%s", in.why_not);
     sonde_inspection_release(in.model);
     sonde_inspection_release(in.session);
+    list_free_texts(&in.fitting);
+    free(in.why_not);
     return code;
 }
 

@@ -207,9 +207,11 @@ static int save_and_show(const runner *r, profile_options *o, const sonde_profil
     const int looked = page ? look_at_machine(&machine, r->model.context, true) : EXIT_OK;
     o->table.export_options.findings = machine.items;
     o->table.export_options.finding_count = machine.n;
-    const int code = show_profile(profile, &o->table, quiet);
+    const int code = show_profile(profile, &o->table, &o->setup.common);
     if (!code && !quiet && !(json && strcmp(json, "-") == 0))
         runner_print_instances(r);
+    if (!code && !quiet && !(json && strcmp(json, "-") == 0))
+        print_skipped(r->skipped, r->images.n, "images");
     findings_free(&machine);
     free(scenarios);
     return code ? code : looked;
@@ -248,6 +250,14 @@ static void add_nodes(text *t, const runner *r)
     text_free(&nodes);
 }
 
+/* A limit of the instruction set, whoever set it. */
+static void add_cpu(text *t, const runner *r, const char *said)
+{
+    const char *cpu = said ? said : getenv("SONDE_CPU");
+    if (cpu && *cpu)
+        add_word(t, "cpu", sonde_context_cpu(r->model.context));
+}
+
 /* What decides how long a run takes, and is not the usual: entries that say the same are compared.
  */
 static void describe(const runner *r, const profile_options *o, text *t)
@@ -255,6 +265,7 @@ static void describe(const runner *r, const profile_options *o, text *t)
     const model_options *m = &o->setup.model;
     text_add(t, "{\"threads\": %d", sonde_context_threads(r->model.context));
     add_word(t, "precision", precision_name(m));
+    add_cpu(t, r, m->cpu);
     add_inputs(t, &r->in[0]);
     if (r->sets > 1)
         text_add(t, ", \"images\": %zu", r->sets);

@@ -241,7 +241,7 @@ static int save_and_show(const quantize_options *o, const loaded *l, const sonde
     const bool wanted = !o->no_measure && !interrupted();
     int code = wanted ? measure(o, l, samples, made, &speed) : EXIT_OK;
     if (!code)
-        code = quantize_show(o, made, &info, &speed);
+        code = quantize_show(o, made, &info, &speed, sonde_samples_skipped(samples));
     if (!code && info.goal_missed) {
         warn("the goal of %g dB was not met: the best model found has %.1f dB and was written",
              info.goal_db, info.sqnr_db);

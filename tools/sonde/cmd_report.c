@@ -43,7 +43,7 @@ static int report(const report_options *o)
     sonde_profile *profile = NULL;
     int code = load_profile(&o->common, o->max_memory, o->common.rest.items[0], &profile);
     if (!code)
-        code = show_profile(profile, &o->table, o->common.quiet);
+        code = show_profile(profile, &o->table, &o->common);
     sonde_profile_release(profile);
     return code;
 }

@@ -188,6 +188,32 @@ static void print_operators(columns *c)
     }
 }
 
+/* When and where, from the oldest result to the newest. */
+static void print_origin(const sonde_whatif *r)
+{
+    sonde_whatif_scenario s = SONDE_INIT(sonde_whatif_scenario);
+    const char *first = NULL, *last = NULL, *machine = "";
+    size_t known = 0, cached = 0;
+    for (size_t i = 0; sonde_whatif_scenario_get(r, i, &s, NULL) == SONDE_OK; i++) {
+        if (!*s.measured)
+            continue;
+        known++;
+        cached += s.cached != 0;
+        first = first && strcmp(first, s.measured) <= 0 ? first : s.measured;
+        last = last && strcmp(last, s.measured) >= 0 ? last : s.measured;
+        machine = s.machine;
+    }
+    if (!known)
+        return;
+    char *where = printable(machine);
+    printf("\nmeasured %s%s%s on %s", first, strcmp(first, last) ? " to " : "",
+           strcmp(first, last) ? last : "", where);
+    if (cached)
+        printf("; %zu of %zu results are from the cache", cached, known);
+    printf("\n");
+    free(where);
+}
+
 /* ------------------------------------------------------------------ the verb */
 typedef struct writing {
     text t;
@@ -231,6 +257,7 @@ static int show(const sonde_whatif *r, const whatif_options *o, sonde_by by)
         columns c = {.r = r, .by = by, .u = unit_of_ms(now.total_ns / 1e6)};
         print_scenarios(r, &c.u);
         print_operators(&c);
+        print_origin(r);
     }
     return save(r, o);
 }
@@ -263,7 +290,7 @@ static int measure(const loaded *l, const feeds *f, whatif_options *o, sonde_by 
     progress_end();
     const bool ended = st == SONDE_CANCELLED && interrupted();
     if (st && !ended)
-        return fail("%s", err.message);
+        return fail_with_sizes(l, &o->setup, err.message);
     if (!r)
         return fail("interrupted before anything was measured");
     code = show(r, o, by);

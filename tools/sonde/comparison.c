@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A row counts for the limit from this share of the run on. */
-#define SHARE_THAT_MATTERS 0.05
+/* A row counts for the limit if it made the run slower by this share at least. Where its data
+ * happens to lie in memory changes a node by several percent from one process to the next. */
+#define CHANGE_THAT_MATTERS 0.01
 
 static const char *const ways[] = {"op", "node", "shape", NULL};
 
@@ -80,6 +81,13 @@ static double percent(double ratio)
     return fabs(p) < 0.05 ? 0 : p;
 }
 
+/* Beyond ten times as long digits behind the point say nothing. */
+static void print_interval(const sonde_change *c)
+{
+    const double low = percent(c->low), high = percent(c->high);
+    printf("  %+7.*f ... %+7.*f %%", low < 1000 ? 1 : 0, low, high < 1000 ? 1 : 0, high);
+}
+
 /* `nodes`: what the row stands for, as many as there are, behind everything else; or NULL. */
 static void print_row(const char *name, int width, const sonde_change *c, const shown_unit *u,
                       const char *nodes)
@@ -93,13 +101,34 @@ static void print_row(const char *name, int width, const sonde_change *c, const 
     else
         printf("  %10s", "");
     if (both && c->low > 0 && isfinite(c->high))
-        printf("  %+7.1f ... %+7.1f %%", percent(c->low), percent(c->high));
+        print_interval(c);
     else
         printf("  %21s", "");
     if (nodes)
         printf("  %-7s  %s\n", sonde_verdict_text(c->verdict), nodes);
     else
         printf("  %s\n", sonde_verdict_text(c->verdict));
+}
+
+/* What has no counterpart, with its part of the run: names are all that nodes are matched by. */
+static void print_unmatched(const sonde_change *rows, size_t n)
+{
+    size_t gone = 0, fresh = 0;
+    double old_share = 0, new_share = 0;
+    for (size_t i = 0; i < n; i++) {
+        const bool node = *rows[i].node != 0; /* else it is no operator's: memory, and the rest */
+        const bool old = node && rows[i].verdict == SONDE_GONE;
+        const bool now = node && rows[i].verdict == SONDE_NEW;
+        gone += old;
+        old_share += old ? rows[i].old_share : 0;
+        fresh += now;
+        new_share += now ? rows[i].new_share : 0;
+    }
+    if (gone || fresh)
+        printf("\nnot matched by name: %zu rows of old, %.1f %% of its run; %zu rows of new, %.1f "
+               "%% of "
+               "its run\n",
+               gone, old_share * 100, fresh, new_share * 100);
 }
 
 int comparison_print(const comparison *d)
@@ -120,6 +149,9 @@ int comparison_print(const comparison *d)
         unit_of_ms((rows[n].old_median_ns < rows[n].new_median_ns ? rows[n].old_median_ns
                                                                   : rows[n].new_median_ns) /
                    1e6);
+    if (!code && d->total.turns)
+        printf("recorded in turns: changes are medians of the ratios of %zu turns\n\n",
+               d->total.turns);
     if (!code) {
         const int bytes = 10 + (u.divisor == 1e-3); /* µ takes two */
         char *titles[2] = {text_of("old (%s)", u.name), text_of("new (%s)", u.name)};
@@ -133,6 +165,8 @@ int comparison_print(const comparison *d)
         print_row(labels[i], width, &rows[i], &u, nodes);
         free(nodes);
     }
+    if (!code && d->by == SONDE_BY_NODE)
+        print_unmatched(rows, n);
     for (size_t i = 0; i <= n; i++)
         free(labels[i]);
     free(labels);
@@ -169,6 +203,7 @@ static void add_change(text *t, const sonde_change *c)
     add_number(t, "low", c->low > 0 ? c->low : NAN);
     add_number(t, "high", c->high);
     add_number(t, "p", c->p);
+    text_add(t, ", \"turns\": %zu", c->turns);
     text_add(t, ", \"verdict\": \"%s\"}", sonde_verdict_text(c->verdict));
 }
 
@@ -193,10 +228,15 @@ int comparison_json(const comparison *d, text *t)
 }
 
 /* ------------------------------------------------------------------ the limit */
-static void judge(comparison *d, const sonde_change *c)
+/* At the lower end of the interval, as everything that the limit looks at. */
+static bool matters(const comparison *d, const sonde_change *c)
 {
-    const bool matters = c->old_share >= SHARE_THAT_MATTERS || c->new_share >= SHARE_THAT_MATTERS;
-    if (c->verdict != SONDE_SLOWER || !matters || !(c->low > 1 + d->limit))
+    return (c->low - 1) * c->old_median_ns >= CHANGE_THAT_MATTERS * d->total.old_median_ns;
+}
+
+static void judge(comparison *d, const sonde_change *c, bool counts)
+{
+    if (c->verdict != SONDE_SLOWER || !counts || !(c->low > 1 + d->limit))
         return;
     const bool named = d->by == SONDE_BY_NODE && *c->node;
     char *name = label(d, c), *nodes = printable(c->node);
@@ -211,13 +251,13 @@ static void judge(comparison *d, const sonde_change *c)
 
 int comparison_judge(comparison *d)
 {
-    judge(d, &d->total);
+    judge(d, &d->total, true);
     for (size_t i = 0; i < count_rows(d); i++) {
         sonde_change c;
         const int code = row_at(d, i, &c);
         if (code)
             return code;
-        judge(d, &c);
+        judge(d, &c, matters(d, &c));
     }
     return EXIT_OK;
 }

@@ -2,6 +2,7 @@
 /* Reorders: convolutions keep tensors in blocks of channels, other operators want them plain, and
  * where the two meet data is moved. The profile says what each such border costs, the plan which
  * operator is behind it, and a run without the blocked layout whether it is worth its borders. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,10 +12,10 @@
 #define PASS "blocked-layout"
 
 typedef struct step {
-    char *node, *kernel; /* copies */
-    double *ms;          /* of every execution */
-    size_t runs, next;   /* next: another one of the same number, as bodies have; 0: none */
-    double median_ms;
+    char *node, *kernel;  /* copies */
+    double *ms;           /* of every execution */
+    size_t runs, next;    /* next: another one of the same number, as bodies have; 0: none */
+    double median_ms;     /* of an execution, times how many a run has */
     double cause_ms;      /* of a reorder: of all with the same cause */
     char *culprit, *type; /* of a reorder: who wants it plain; NULL: the model's ends */
     bool reorder;         /* a change of layout */
@@ -26,7 +27,8 @@ typedef struct steps {
     size_t n, reorders;
     size_t *first; /* by number: 1 + place in the list; 0: none */
     int64_t numbers;
-    double run_ms, reorder_ms; /* sums of medians */
+    double run_ms;     /* the median of the runs of the profile */
+    double reorder_ms; /* of medians of the same runs */
 } steps;
 
 static bool is_reorder(const char *op_type)
@@ -70,8 +72,10 @@ static step *step_of(steps *all, const sonde_profile_span *s)
 static int add_up(steps *all, const sonde_profile *profile)
 {
     sonde_profile_spans *spans = NULL;
+    sonde_profile_summary facts = SONDE_INIT(sonde_profile_summary);
     sonde_error err;
-    if (sonde_profile_spans_get(profile, &spans, &err))
+    if (sonde_profile_summary_get(profile, &facts, &err) ||
+        sonde_profile_spans_get(profile, &spans, &err))
         return fail("%s", err.message);
     for (size_t i = 0; i < sonde_profile_spans_count(spans); i++) {
         sonde_profile_span s = SONDE_INIT(sonde_profile_span);
@@ -87,11 +91,11 @@ static int add_up(steps *all, const sonde_profile *profile)
         step *at = &all->list[i];
         latency l;
         latency_of(at->ms, at->runs, &l);
-        at->median_ms = l.p50;
-        all->run_ms += l.p50;
-        all->reorder_ms += at->reorder ? l.p50 : 0;
+        at->median_ms = facts.iterations ? l.p50 * (double)at->runs / (double)facts.iterations : 0;
+        all->reorder_ms += at->reorder ? at->median_ms : 0;
         all->reorders += at->reorder;
     }
+    all->run_ms = facts.p50_ns / 1e6;
     return EXIT_OK;
 }
 
@@ -218,16 +222,18 @@ static void judge(findings *f, steps *all, const turns *t)
         if (at->type && !has_type(all, i, at->type))
             text_add(&types, "%s%s", types.n ? ", " : "", at->type);
     }
+    /* Those runs are others than the profile's: of them only the ratio is told. */
+    const double change = (t->second_ms / t->first_ms - 1) * 100;
     text evidence = {.n = 0};
     text_add(&evidence,
-             "for %s; with --disable-pass " PASS " a run takes %s instead of %s "
-             "(one thread, medians of %zu pairs)",
-             w.t.data, time_text(t->second_ms), time_text(t->first_ms), t->pairs);
+             "for %s; with --disable-pass " PASS " a run takes %.1f %% %s "
+             "(in turns on one thread, medians of %zu pairs)",
+             w.t.data, fabs(change), change < 0 ? "less" : "more", t->pairs);
     char *remedy =
         second_is_faster(t)
             ? text_of("use --disable-pass " PASS ": it avoids the conversions, and a "
-                      "run takes %s less",
-                      time_text(t->first_ms - t->second_ms))
+                      "run takes %.1f %% less",
+                      -change)
         : types.data
             ? text_of("the blocked layout is still faster, but %s between convolutions need%s the "
                       "plain layout: move them before the first or after the last convolution, or "
@@ -237,11 +243,15 @@ static void judge(findings *f, steps *all, const turns *t)
                       "and the blocked layout is still faster");
     text_free(&types);
     text_free(&w.t);
-    found_with(f, SONDE_SLOW, "reorders",
-               text_of("%zu conversions between blocked and plain layout take %s, %.1f %% of a run",
-                       all->reorders, time_text(all->reorder_ms),
-                       all->reorder_ms / all->run_ms * 100),
-               evidence.data, remedy);
+    char *reorders = text_of("%s", time_text(all->reorder_ms));
+    found_with(
+        f, SONDE_SLOW, "reorders",
+        text_of("%zu conversions between blocked and plain layout take %s of the %s of a run, "
+                "%.1f %%",
+                all->reorders, reorders, time_text(all->run_ms),
+                all->reorder_ms / all->run_ms * 100),
+        evidence.data, remedy);
+    free(reorders);
 }
 
 int look_at_reorders(findings *f, const run_setup *s, const char *model,
@@ -249,7 +259,7 @@ int look_at_reorders(findings *f, const run_setup *s, const char *model,
 {
     steps all = {.n = 0};
     int code = add_up(&all, profile);
-    if (!code && all.reorders && all.reorder_ms >= 0.05 * all.run_ms) {
+    if (!code && all.run_ms > 0 && all.reorders && all.reorder_ms >= 0.05 * all.run_ms) {
         run_setup without = *s;
         list *disabled = &without.model.disabled_passes;
         turns t;

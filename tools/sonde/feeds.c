@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inputs: from files, images and folders where -i says so, else made up. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,10 +40,9 @@ static void put(sonde_value **slot, sonde_value *v)
 /* ------------------------------------------------------------------ images */
 bool is_image(const char *path)
 {
-    static const char *const suffixes[] = {".jpg", ".jpeg", ".png", ".ppm",
-                                           ".JPG", ".JPEG", ".PNG"};
+    static const char *const suffixes[] = {".jpg", ".jpeg", ".png", ".ppm"};
     for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++)
-        if (ends_with(path, suffixes[i]))
+        if (has_suffix(path, suffixes[i]))
             return true;
     return false;
 }
@@ -65,6 +65,10 @@ int image_numbers(const input_options *o, sonde_image_options *image, float *num
     image->no_normalize = o->image_raw;
     image->no_mmap = unmapped.no_mmap;
     int code = EXIT_OK;
+    char extra;
+    if (o->image_scale && (sscanf(o->image_scale, "%f%c", &image->scale, &extra) != 1 ||
+                           !isfinite(image->scale) || image->scale == 0))
+        return fail_usage("--image-scale takes a number other than 0, not '%s'", o->image_scale);
     if (o->image_mean && !(code = three(o->image_mean, "image-mean", numbers)))
         image->mean = numbers;
     if (!code && o->image_std && !(code = three(o->image_std, "image-std", numbers + 3)))
@@ -79,9 +83,12 @@ int image_plan(const loaded *l, const input_options *o, size_t index, const char
     sonde_error err;
     if (sonde_session_input_info(l->session, index, &info, &err))
         return fail("%s", err.message);
-    if (info.kind != SONDE_KIND_TENSOR || info.dtype != SONDE_DTYPE_F32 || info.rank != 4)
-        return fail("'%s' is an image, but input '%s' is %s, not an f32 tensor of rank 4", path,
-                    info.name, info.text);
+    sonde_image_plan plan = SONDE_INIT(sonde_image_plan);
+    image->dtype = info.dtype;
+    if (info.kind != SONDE_KIND_TENSOR || info.rank != 4 ||
+        sonde_image_plan_get(image, &plan, &err))
+        return fail("'%s' is an image, but input '%s' is %s, not a tensor of numbers of rank 4",
+                    path, info.name, info.text);
     image->nhwc = info.dims[3] == 3 && info.dims[1] != 3;
     const int code = image_numbers(o, image, numbers);
     if (code)
@@ -104,6 +111,15 @@ int image_plan(const loaded *l, const input_options *o, size_t index, const char
     return EXIT_OK;
 }
 
+int file_unreadable(const input_options *o, sonde_status st, const sonde_error *err)
+{
+    if (!o->one_of_many || st == SONDE_OUT_OF_MEMORY)
+        return fail("%s", err->message);
+    if (!o->skip_silently)
+        warn("%s; it is skipped", err->message);
+    return FEEDS_UNREADABLE;
+}
+
 static int load_image(const loaded *l, const input_options *o, size_t index, const char *path,
                       sonde_value **out)
 {
@@ -113,9 +129,8 @@ static int load_image(const loaded *l, const input_options *o, size_t index, con
     const int code = image_plan(l, o, index, path, &image, numbers);
     if (code)
         return code;
-    if (sonde_image_load(l->context, path, &image, out, &err))
-        return fail("%s", err.message);
-    return EXIT_OK;
+    const sonde_status st = sonde_image_load(l->context, path, &image, out, &err);
+    return st ? file_unreadable(o, st, &err) : EXIT_OK;
 }
 
 /* ------------------------------------------------------------------ files */
@@ -130,18 +145,91 @@ static bool first_free(const feeds *f, size_t *index)
     return false;
 }
 
+/* What an archive has is held against the inputs before any of it is unpacked. */
+typedef struct asked {
+    const loaded *l;
+    const char *path;
+    const size_t *of; /* the input that it is for; NULL: that of its name */
+    bool samples;     /* axis 0 carries samples, which may be an axis more than the input has */
+    int code;         /* EXIT_OK, or that of the message that was written */
+} asked;
+
+static bool has_shape(const asked *a, const sonde_type_info *info, const int64_t *dims, size_t rank)
+{
+    if (info->kind != SONDE_KIND_TENSOR || info->rank < 0)
+        return true;
+    const size_t own = (size_t)info->rank;
+    const size_t more = a->samples && rank == own + 1;
+    bool same = rank == own + more;
+    for (size_t d = a->samples && !more; same && d < own; d++)
+        same = info->dims[d] < 0 || info->dims[d] == dims[d + more];
+    return same;
+}
+
+static int is_input(void *user, const char *name, const int64_t *dims, size_t rank)
+{
+    asked *a = user;
+    sonde_type_info info = SONDE_INIT(sonde_type_info);
+    size_t index = 0;
+    if (a->code)
+        return 0;
+    if (a->of) {
+        index = *a->of;
+        name = sonde_session_input_name(a->l->session, index);
+    }
+    if (!a->of && !find_input(a->l, name, strlen(name), &index)) {
+        a->code = no_such_input(a->l, name, strlen(name));
+    } else if (!sonde_session_input_info(a->l->session, index, &info, NULL) &&
+               !has_shape(a, &info, dims, rank)) {
+        text shape = {.n = 0};
+        text_add_shape(&shape, dims, rank);
+        a->code = fail("'%s': input '%s' should be %s but has the shape %s", a->path, name,
+                       info.text, shape.data);
+        text_free(&shape);
+    }
+    return !a->code;
+}
+
+/* The one array of an archive that has samples for this input, whatever its name is there. */
+static int load_samples(const loaded *l, const input_options *o, size_t index, const char *path,
+                        sonde_value **out)
+{
+    sonde_value_set *set = NULL;
+    sonde_error err;
+    asked a = {.l = l, .path = path, .samples = true, .of = &index, .code = EXIT_OK};
+    sonde_load_options how = unmapped;
+    how.wants = is_input;
+    how.wants_user = &a;
+    const sonde_status st = sonde_values_load_with(l->context, path, &how, &set, &err);
+    if (st)
+        return file_unreadable(o, st, &err);
+    const size_t n = sonde_value_set_count(set);
+    if (!a.code && n != 1)
+        a.code = fail("'%s' contains %zu values, expected one for '%s'", path, n,
+                      sonde_session_input_name(l->session, index));
+    else if (!a.code)
+        *out = sonde_value_retain(sonde_value_set_value(set, 0));
+    sonde_value_set_release(set);
+    return a.code;
+}
+
 static int load_one(feeds *f, const loaded *l, const input_options *o, size_t index,
                     const char *path)
 {
     sonde_value *v = NULL;
     sonde_error err;
+    int code = EXIT_OK;
     if (is_image(path)) {
-        const int code = load_image(l, o, index, path, &v);
-        if (code)
-            return code;
-    } else if (sonde_value_load_for_with(l->session, f->names[index], path, &unmapped, &v, &err)) {
-        return fail("%s", err.message);
+        code = load_image(l, o, index, path, &v);
+    } else if (o->samples && !ends_with(path, ".npy") && !ends_with(path, ".pb")) {
+        code = load_samples(l, o, index, path, &v);
+    } else {
+        const sonde_status st =
+            sonde_value_load_for_with(l->session, f->names[index], path, &unmapped, &v, &err);
+        code = st ? file_unreadable(o, st, &err) : EXIT_OK;
     }
+    if (code)
+        return code;
     put(&f->values[index], v);
     return EXIT_OK;
 }
@@ -156,8 +244,17 @@ static int load_all(feeds *f, const loaded *l, const input_options *o, const cha
                    : fail("'%s' is not needed: all inputs already have a value", path);
     sonde_value_set *set = NULL;
     sonde_error err;
-    if (sonde_values_load_with(l->context, path, &unmapped, &set, &err))
-        return fail("%s", err.message);
+    asked a = {.l = l, .path = path, .samples = o->samples, .code = EXIT_OK};
+    sonde_load_options how = unmapped;
+    how.wants = is_input;
+    how.wants_user = &a;
+    const sonde_status st = sonde_values_load_with(l->context, path, &how, &set, &err);
+    if (st)
+        return file_unreadable(o, st, &err);
+    if (a.code) {
+        sonde_value_set_release(set);
+        return a.code;
+    }
     int code = sonde_value_set_count(set) ? EXIT_OK : fail("'%s' contains no arrays", path);
     for (size_t i = 0; i < sonde_value_set_count(set) && !code; i++) {
         const char *name = sonde_value_set_name(set, i);

@@ -48,16 +48,39 @@ int image_folder(const run_setup *s, list *images)
                : EXIT_OK;
 }
 
+void print_skipped(size_t skipped, size_t all, const char *what)
+{
+    if (!skipped)
+        return;
+    printf("%s that cannot be read and were skipped: %zu", what, skipped);
+    if (all)
+        printf(" of %zu", all);
+    printf("\n");
+}
+
+int none_readable(size_t all, const char *what, const char *folder)
+{
+    return all == 1 ? fail("the only one of the %s in '%s' cannot be read", what, folder)
+                    : fail("none of the %zu %s in '%s' can be read", all, what, folder);
+}
+
 int feeds_make_one(feeds *f, const loaded *l, const run_setup *s)
 {
     *f = (feeds){.n = 0};
     run_setup one = *s;
     list images;
     int code = image_folder(s, &images);
-    if (images.n)
-        one.inputs.inputs = (list){.items = images.items, .n = 1};
-    if (!code)
+    if (!code && !images.n)
+        code = feeds_make(f, l, s);
+    one.inputs.one_of_many = true;
+    one.inputs.skip_silently = s->common.quiet;
+    for (size_t i = 0; i < images.n && code == (i ? FEEDS_UNREADABLE : EXIT_OK); i++) {
+        one.inputs.inputs = (list){.items = &images.items[i], .n = 1};
+        feeds_free(f);
         code = feeds_make(f, l, &one);
+    }
+    if (code == FEEDS_UNREADABLE)
+        code = none_readable(images.n, "images", s->inputs.inputs.items[0]);
     list_free_texts(&images);
     return code;
 }

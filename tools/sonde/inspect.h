@@ -21,8 +21,13 @@ typedef struct inspected {
     sonde_inspection_totals totals;    /* of the model */
     sonde_inspection_totals counted;   /* of the graph that is shown */
     sonde_inspection_totals run;       /* of one run; bound 0: not known */
+    char *why_not;                     /* why it is not known; NULL: it is, or nothing can run */
+    list fitting;                      /* sizes with which it would be: "height=48" */
 } inspected;
 
+/* Input or output number `index`: of the session, or of the model that cannot be run. False: past
+ * the end. */
+bool inspected_port(const inspected *in, bool inputs, size_t index, sonde_type_info *info);
 int inspect_json(const inspected *in, const inspect_options *o);
 
 #endif

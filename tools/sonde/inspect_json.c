@@ -61,15 +61,11 @@ static void add_shape(text *t, const sonde_type_info *info)
     text_add(t, "]");
 }
 
-static void add_ports(text *t, const sonde_session *s, bool inputs)
+static void add_ports(text *t, const inspected *in, bool inputs)
 {
-    const size_t n = inputs ? sonde_session_input_count(s) : sonde_session_output_count(s);
+    sonde_type_info info;
     text_add(t, ",\n\"%s\":[", inputs ? "inputs" : "outputs");
-    for (size_t i = 0; i < n; i++) {
-        sonde_type_info info = SONDE_INIT(sonde_type_info);
-        if (inputs ? sonde_session_input_info(s, i, &info, NULL)
-                   : sonde_session_output_info(s, i, &info, NULL))
-            continue;
+    for (size_t i = 0; inspected_port(in, inputs, i, &info); i++) {
         text_add(t, "%s\n{\"name\":", i ? "," : "");
         text_json(t, info.name);
         add_text(t, "type", info.text);
@@ -94,10 +90,31 @@ static void add_operators(text *t, const inspected *in)
     text_add(t, "]");
 }
 
-static void add_run(text *t, const sonde_inspection_totals *run)
+/* Why there are no figures, and sizes with which there are. */
+static void add_why_not(text *t, const inspected *in)
 {
+    text_add(t, ",\n\"run\":null,\"run_error\":");
+    if (in->why_not)
+        text_json(t, in->why_not);
+    else
+        text_add(t, "null");
+    text_add(t, ",\"sizes_that_fit\":{");
+    for (size_t i = 0; i < in->fitting.n; i++) {
+        const char *item = in->fitting.items[i], *equals = strrchr(item, '=');
+        char *name = text_of("%.*s", (int)(equals - item), item);
+        text_add(t, i ? "," : "");
+        text_json(t, name);
+        text_add(t, ":%s", equals + 1);
+        free(name);
+    }
+    text_add(t, "}");
+}
+
+static void add_run(text *t, const inspected *in)
+{
+    const sonde_inspection_totals *run = &in->run;
     if (!run->bound) {
-        text_add(t, ",\n\"run\":null");
+        add_why_not(t, in);
         return;
     }
     text_add(t, ",\n\"run\":{\"flops\":%llu,\"memory\":{\"weights\":%llu",
@@ -163,10 +180,8 @@ int inspect_json(const inspected *in, const inspect_options *o)
 {
     text t = {.n = 0};
     add_model(&t, in);
-    if (in->l->session) {
-        add_ports(&t, in->l->session, true);
-        add_ports(&t, in->l->session, false);
-    }
+    add_ports(&t, in, true);
+    add_ports(&t, in, false);
     text_add(&t, ",\n\"parameters\":%llu", (unsigned long long)in->totals.parameters);
     add_number(&t, "parameter_bytes", in->totals.parameter_bytes);
     add_number(&t, "constant_bytes", in->totals.constant_bytes);
@@ -174,7 +189,7 @@ int inspect_json(const inspected *in, const inspect_options *o)
     add_operators(&t, in);
     text_add(&t, ",\n\"optimized\":%s", o->setup.model.no_optimize ? "false" : "true");
     text_add(&t, ",\"precision\":\"%s\"", precision_name(&o->setup.model));
-    add_run(&t, &in->run);
+    add_run(&t, in);
     if (o->nodes)
         add_nodes(&t, "graph", in->shown, true);
     if (o->forms)

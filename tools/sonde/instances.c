@@ -141,6 +141,8 @@ static void measure(instance *in)
         in->end_ms = now_ms();
         in->ms = grow(in->ms, in->runs, sizeof *in->ms);
         in->ms[in->runs++] = ms;
+        if (in->runs == 1 && g->r->first)
+            g->r->first(g->r->user);
     }
 }
 
@@ -220,7 +222,11 @@ static int collect(runner *r, instance *all, size_t n)
         free(all[i].ms);
     }
     r->wall_ms = end_ms - start_ms;
-    return bad ? fail("%s", bad->err.message) : EXIT_OK;
+    if (!bad)
+        return EXIT_OK;
+    return bad->err.status == SONDE_CANCELLED
+               ? fail("%s", bad->err.message)
+               : fail_with_sizes(&r->model, all[0].g->s, bad->err.message);
 }
 
 static int say_interrupted(runner *r)

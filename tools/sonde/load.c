@@ -166,6 +166,8 @@ int load(loaded *l, const run_setup *s, const char *model, load_for what)
     for (size_t i = 0; i < s->inputs.sizes.n; i++)
         list_add(&l->sizes, text_of("%s", s->inputs.sizes.items[i]));
     sonde_session_options o = session_options(&s->model);
+    if (what == LOAD_TO_RUN && (code = memory_check(l, s, model)))
+        return code;
     const double start = now_ms();
     if (what != LOAD_TO_RUN) { /* a model that cannot run can still be looked at */
         if (make_plan(l, &s->model, what, &o, &err))

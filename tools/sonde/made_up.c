@@ -159,18 +159,18 @@ static int range_of(const input_options *o, const sonde_type_info *info, range *
     return EXIT_OK;
 }
 
-static void shape_of(const loaded *l, const run_setup *s, const sonde_type_info *info,
-                     int64_t *dims)
+void made_up_shape(const loaded *l, const input_options *o, const sonde_type_info *info, bool warns,
+                   int64_t *dims)
 {
     for (int k = 0; k < info->rank; k++) {
         int64_t asked = -1;
-        const bool said = size_of_dim(l, &s->inputs, info->name, info->dim_names[k], k, &asked);
+        const bool said = size_of_dim(l, o, info->name, info->dim_names[k], k, &asked);
         if (info->dims[k] >= 0) {
             dims[k] = info->dims[k];
             continue;
         }
         dims[k] = said ? asked : 1;
-        if (said || s->common.quiet)
+        if (said || !warns)
             continue;
         if (info->dim_names[k])
             warn("dimension '%s' of input '%s' is not set; using 1 (set it with -s %s=N)",
@@ -192,7 +192,7 @@ static int make_tensor(const loaded *l, const run_setup *s, const sonde_type_inf
     const int code = range_of(&s->inputs, info, &r);
     if (code)
         return code;
-    shape_of(l, s, info, dims);
+    made_up_shape(l, &s->inputs, info, !s->common.quiet, dims);
     size_t count = 1, bytes = 0;
     for (int k = 0; k < info->rank; k++)
         if (__builtin_mul_overflow(count, (size_t)dims[k], &count))

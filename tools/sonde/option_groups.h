@@ -33,8 +33,11 @@ typedef struct input_options {
     list inputs, sizes, ranges;
     int64_t seed, batch_size, seq_len; /* sizes: 0 = not given */
     int64_t image_resize;
-    const char *image_layout, *image_mean, *image_std;
+    const char *image_layout, *image_mean, *image_std, *image_scale;
     bool image_bgr, image_raw;
+    bool samples;       /* axis 0 of arrays carries samples */
+    bool one_of_many;   /* a file that cannot be read is skipped with a warning: FEEDS_UNREADABLE */
+    bool skip_silently; /* the warning was given before */
 } input_options;
 extern const option_row input_option_rows[];
 #define INPUT_OPTIONS(type, field)                                                                 \
@@ -67,10 +70,11 @@ typedef struct table_options {
     const char *json;
     const char *sort, *filter_op;
     list reports;
-    bool by_shape, by_node;
+    bool by_shape, by_node, wide;
     const char *categories;   /* "operator,user" */
     const char *sparse_ratio; /* "90=4,80=2.5,70=2" */
     double sparse_aim;
+    int64_t trace_limit; /* bytes; 0 = not given */
     bool folded_nodes;
     const char
         *otlp; /* address of a collector, "" = as the environment says; NULL: nothing is sent */
@@ -118,6 +122,7 @@ typedef struct run_setup {
     measuring_options measuring;
     bool counters;
     bool hashes;      /* bench: the history wants to know the model's content */
+    bool others;      /* bench: runtimes that may need less memory are measured, too */
     int record_level; /* not 0: recording starts before the model is loaded */
     list labels;      /* of what is recorded: "host=a" */
 } run_setup;

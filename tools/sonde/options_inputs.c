@@ -21,10 +21,13 @@ const option_row input_option_rows[] = {
      "resize the shorter side of images to N pixels before the crop"},
     {0, "image-layout", OPT_TEXT, AT(image_layout), "nchw|nhwc",
      "layout of image inputs (default: from the input's shape)"},
-    {0, "image-mean", OPT_TEXT, AT(image_mean), "R,G,B", "mean per channel (default: ImageNet)"},
+    {0, "image-scale", OPT_TEXT, AT(image_scale), "X",
+     "multiply the bytes of images by X (default: 1/255; 1 for integer inputs)"},
+    {0, "image-mean", OPT_TEXT, AT(image_mean), "R,G,B",
+     "mean per channel, subtracted after scaling (default: ImageNet; integer inputs: none, and 128 "
+     "for int8)"},
     {0, "image-std", OPT_TEXT, AT(image_std), "R,G,B",
-     "standard deviation per channel (default: ImageNet)"},
+     "standard deviation per channel (default: ImageNet; integer inputs: 1)"},
     {0, "image-bgr", OPT_FLAG, AT(image_bgr), NULL, "channels in the order blue, green, red"},
-    {0, "image-raw", OPT_FLAG, AT(image_raw), NULL,
-     "only divide by 255; no mean and standard deviation"},
+    {0, "image-raw", OPT_FLAG, AT(image_raw), NULL, "only scale: no mean and standard deviation"},
     {0}};

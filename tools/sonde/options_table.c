@@ -19,9 +19,15 @@ const option_row table_option_rows[] = {
     {0, "by-shape", OPT_FLAG, AT(by_shape), NULL, "split the row of each operator by input shapes"},
     {0, "by-node", OPT_FLAG, AT(by_node), NULL,
      "one row per step, with the nodes that were fused into it"},
+    {0, "wide", OPT_FLAG, AT(wide), NULL,
+     "whole names and all columns, however wide the terminal is (as with -v)"},
     {0, "filter-op", OPT_TEXT, AT(filter_op), "A,B", "show only these operators"},
     {0, "categories", OPT_TEXT, AT(categories), "A,B",
      "write only spans of these categories to .json, .pftrace and .otlp.json"},
+    {0, "trace-limit", OPT_SIZE, AT(trace_limit), "BYTES",
+     "largest size of .json, .pftrace, .html, .page.gz and .otlp.json, such as 64M: the first, the "
+     "slowest and an even sample of the runs have spans, figures are those of all runs "
+     "(default: 256M)"},
     {0, "sparse-ratio", OPT_TEXT, AT(sparse_ratio), "90=4,80=2.5,70=2",
      "assumed speedups of sparse weights in .csv and .xlsx, by percent of zeros"},
     {0, "sparse-aim", OPT_REAL, AT(sparse_aim), "PERCENT",
@@ -115,6 +121,7 @@ int table_options_check(void *values)
         return fail_usage("--sort is 'time' or 'name', not '%s'", o->sort);
     o->export_options = (sonde_export_options)SONDE_INIT(sonde_export_options);
     o->export_options.folded_nodes = o->folded_nodes;
+    o->export_options.trace_limit = o->trace_limit;
     int code = sparse_options(o);
     if (code < 0)
         code = otlp_options(o);

@@ -60,14 +60,18 @@ bool summarize(const sonde_value *v, summary *s)
 static void print_string(const sonde_string *s)
 {
     putchar('"');
-    for (size_t i = 0; i < s->size; i++) {
+    for (size_t i = 0, n; i < s->size; i += n) {
         const unsigned char c = (unsigned char)s->data[i];
+        char piece[5] = ""; /* a character */
+        memcpy(piece, s->data + i, s->size - i < 4 ? s->size - i : 4);
+        n = shown_bytes(piece);
         if (c == '"' || c == '\\')
             printf("\\%c", c);
-        else if (c < 0x20 || c == 0x7F)
-            printf("\\x%02x", c);
+        else if (n)
+            printf("%.*s", (int)n, piece);
         else
-            putchar(c);
+            printf("\\x%02x", c);
+        n = n ? n : 1;
     }
     putchar('"');
 }
@@ -164,15 +168,17 @@ void labels_close(value_options *o)
     o->lines_text = NULL;
 }
 
-static void print_top(const sonde_value *v, const value_options *o)
+/* False: the output has no scores of classes. */
+static bool print_top(const sonde_value *v, const value_options *o)
 {
-    const size_t rank = sonde_tensor_rank(v);
-    const int64_t classes = rank ? sonde_tensor_dims(v)[rank - 1] : 0;
-    const int64_t rows = classes ? sonde_tensor_count(v) / classes : 0;
-    if (classes < 2)
-        return;
+    int64_t rows = 0, classes = 0;
+    const sonde_classes form = sonde_value_classes(v, &rows, &classes);
+    if (form == SONDE_CLASSES_NONE)
+        return false;
     score *s = need(malloc((size_t)classes * sizeof *s));
     for (int64_t r = 0; r < rows; r++) {
+        if (form == SONDE_CLASSES_POSITIONS)
+            printf("  position %lld\n", (long long)(r % sonde_tensor_dims(v)[1]));
         for (int64_t i = 0; i < classes; i++) {
             s[i] = (score){.index = i};
             if (!sonde_tensor_read(v, r * classes + i, 1, &s[i].value))
@@ -191,6 +197,7 @@ static void print_top(const sonde_value *v, const value_options *o)
             printf("\n");
     }
     free(s);
+    return true;
 }
 
 void print_value(const char *name, const sonde_value *v, const value_options *o)
@@ -211,10 +218,10 @@ void print_value(const char *name, const sonde_value *v, const value_options *o)
         }
         return;
     }
-    if (o->top) {
-        print_top(v, o);
+    if (o->top && print_top(v, o))
         return;
-    }
+    if (o->top)
+        printf("  no scores of classes: --top needs [N, classes], where other axes may be 1\n");
     summary s;
     if (summarize(v, &s) && sonde_tensor_count(v) > 1) {
         printf("  min %.5g  max %.5g  mean %.5g", s.min, s.max, s.mean);

@@ -17,8 +17,9 @@ typedef struct quantize_options {
 } quantize_options;
 
 /* quantize_show.c: the table, or every node with -v; --json. `speed` has no runs where nothing was
- * measured. */
+ * measured, `skipped` files of samples could not be read. */
 int quantize_show(const quantize_options *o, const sonde_quantized *made,
-                  const sonde_quantized_info *info, const sonde_quantized_speed *speed);
+                  const sonde_quantized_info *info, const sonde_quantized_speed *speed,
+                  size_t skipped);
 
 #endif

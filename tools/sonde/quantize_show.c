@@ -185,7 +185,8 @@ static void add_row(text *t, const sonde_quantized_row *r, bool first)
 }
 
 static int write_json(const quantize_options *o, const sonde_quantized *made,
-                      const sonde_quantized_info *i, const sonde_quantized_speed *speed)
+                      const sonde_quantized_info *i, const sonde_quantized_speed *speed,
+                      size_t skipped)
 {
     text t = {.n = 0};
     text_add(&t, "{\"schema\":\"sonde.quantize/1\",\"model\":");
@@ -202,6 +203,7 @@ static int write_json(const quantize_options *o, const sonde_quantized *made,
              (unsigned long long)i->weight_bytes_before, (unsigned long long)i->weight_bytes_after);
     text_add(&t, ",\"opset_before\":%lld,\"opset_after\":%lld,\"equalized\":%zu,\"samples\":%zu",
              (long long)i->opset_before, (long long)i->opset_after, i->equalized, i->samples);
+    text_add(&t, ",\"skipped\":%zu", skipped);
     add_number(&t, "sqnr_db", i->sqnr_db);
     add_number(&t, "top1_agreement", i->top1_agreement);
     text_add(&t, ",\"goal_missed\":%s,\"left_for_goal\":%zu", i->goal_missed ? "true" : "false",
@@ -229,7 +231,8 @@ static int write_json(const quantize_options *o, const sonde_quantized *made,
 }
 
 int quantize_show(const quantize_options *o, const sonde_quantized *made,
-                  const sonde_quantized_info *info, const sonde_quantized_speed *speed)
+                  const sonde_quantized_info *info, const sonde_quantized_speed *speed,
+                  size_t skipped)
 {
     const bool json_only = o->json && strcmp(o->json, "-") == 0;
     int code = EXIT_OK;
@@ -242,8 +245,9 @@ int quantize_show(const quantize_options *o, const sonde_quantized *made,
         if (!code) {
             print_fates(&all);
             print_summary(o, info, speed);
+            print_skipped(skipped, 0, "files");
         }
         free(all.list);
     }
-    return !code && o->json ? write_json(o, made, info, speed) : code;
+    return !code && o->json ? write_json(o, made, info, speed, skipped) : code;
 }

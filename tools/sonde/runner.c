@@ -29,8 +29,21 @@ static int make_sets(runner *r, const run_setup *s)
         if (r->images.n)
             one.inputs.inputs = (list){.items = &r->images.items[i], .n = 1};
         one.common.quiet |= i > 0; /* said once */
+        one.inputs.one_of_many = r->images.n > 0;
+        one.inputs.skip_silently = s->common.quiet;
         code = feeds_make(&r->in[r->sets++], &r->model, &one);
+        if (code == FEEDS_UNREADABLE) {
+            feeds_free(&r->in[--r->sets]);
+            r->skipped++;
+            code = EXIT_OK;
+        } else if (r->images.n) { /* those that can be read move to the front */
+            const char *image = r->images.items[i];
+            r->images.items[i] = r->images.items[r->sets - 1];
+            r->images.items[r->sets - 1] = image;
+        }
     }
+    if (!code && !r->sets)
+        return none_readable(n, "images", s->inputs.inputs.items[0]);
     return code;
 }
 
@@ -74,6 +87,9 @@ void runner_print(const runner *r, const value_options *o)
             printf("%s%s\n", i ? "\n" : "", r->images.items[i / r->outputs]);
         print_value(sonde_session_output_name(r->model.session, i % r->outputs), r->out[i], o);
     }
+    if (r->skipped)
+        printf("\n");
+    print_skipped(r->skipped, r->images.n, "images");
 }
 
 static void write_stdout(void *user, const char *s, size_t n)
@@ -134,19 +150,64 @@ static int check_folder(const runner *r, const tolerances *t, const char *path, 
     return code;
 }
 
+/* Which of the outputs a name is; r->n_out: none. */
+static size_t find_output(const runner *r, const char *name)
+{
+    size_t k = 0;
+    while (*name && k < r->n_out && strcmp(r->names[k], name) != 0)
+        k++;
+    return *name ? k : r->n_out;
+}
+
+/* What an archive expects is held against the outputs before any of it is unpacked. */
+typedef struct expecting {
+    const runner *r;
+    const char *path;
+    bool unknown, differs;
+} expecting;
+
+static int is_output(void *user, const char *name, const int64_t *dims, size_t rank)
+{
+    expecting *e = user;
+    const size_t k = e->unknown ? e->r->n_out : find_output(e->r, name);
+    if (k == e->r->n_out) {
+        if (!e->unknown)
+            (void)fail("'%s' contains output '%s', which the model does not have", e->path, name);
+        e->unknown = true;
+        return 0;
+    }
+    const sonde_value *got = e->r->out[k]; /* of the first instance; NULL: not come to that image */
+    bool same =
+        !got || sonde_value_kind(got) != SONDE_KIND_TENSOR || sonde_tensor_rank(got) == rank;
+    for (size_t d = 0; got && same && sonde_value_kind(got) == SONDE_KIND_TENSOR && d < rank; d++)
+        same = sonde_tensor_dims(got)[d] == dims[d];
+    if (!same) {
+        text have = {.n = 0}, want = {.n = 0};
+        text_add_shape(&have, sonde_tensor_dims(got), sonde_tensor_rank(got));
+        text_add_shape(&want, dims, rank);
+        (void)fail("output '%s': got the shape %s, expected %s", name, have.data, want.data);
+        text_free(&have);
+        text_free(&want);
+        e->differs = true;
+    }
+    return same;
+}
+
 static int check_file(const runner *r, const tolerances *t, const char *path, size_t *compared)
 {
     sonde_value_set *set = NULL;
     sonde_error err;
-    if (sonde_values_load_with(r->model.context, path, &unmapped, &set, &err))
+    expecting e = {.r = r, .path = path};
+    sonde_load_options how = unmapped;
+    how.wants = is_output;
+    how.wants_user = &e;
+    if (sonde_values_load_with(r->model.context, path, &how, &set, &err))
         return fail("%s", err.message);
-    int code = EXIT_OK;
+    int code = e.unknown ? EXIT_ERROR : e.differs ? EXIT_MISMATCH : EXIT_OK;
     for (size_t i = 0; i < sonde_value_set_count(set) && code != EXIT_ERROR; i++) {
         const char *name = sonde_value_set_name(set, i);
-        size_t k = 0;
-        while (*name && k < r->n_out && strcmp(r->names[k], name) != 0)
-            k++;
-        if (k == r->n_out) {
+        const size_t k = find_output(r, name);
+        if (k == r->n_out) { /* a single array without a name */
             code = fail("'%s' contains output '%s', which the model does not have", path, name);
             break;
         }
@@ -186,6 +247,8 @@ void runner_json(const runner *r, text *t)
              r->model.prepare_ms, r->runs);
     text_add(t, ",\"instances\":%zu,\"throughput_per_s\":%.3f", r->model.n_sessions,
              runner_throughput(r));
+    if (r->images.n)
+        text_add(t, ",\"images\":%zu,\"skipped\":%zu", r->sets, r->skipped);
     if (!r->runs) {
         text_add(t, ",\"latency_ms\":null");
         return;

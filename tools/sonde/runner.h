@@ -11,6 +11,7 @@
 typedef struct runner {
     loaded model;
     list images;         /* what the sets were made of; none: a single one */
+    size_t skipped;      /* images that cannot be read */
     feeds *in;           /* one for each set */
     size_t sets;         /* at least 1 */
     size_t outputs;      /* of the model */
@@ -23,6 +24,8 @@ typedef struct runner {
                             `least` runs */
     double wall_ms;      /* from the common start to the end of the last measured run */
     bool cut;            /* a signal ended it: there are no outputs */
+    void (*first)(void *user); /* NULL, or to be told that a measured run has ended */
+    void *user;
 } runner;
 
 /* Loads the model and makes its inputs. */

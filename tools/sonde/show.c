@@ -13,14 +13,17 @@ static void write_stdout(void *user, const char *s, size_t n)
     fwrite(s, 1, n, stdout);
 }
 
-static int print_table(const sonde_profile *profile, const table_options *o)
+/* `verbose`: everything, on a terminal; what is no terminal has whole names anyway. */
+static int print_table(const sonde_profile *profile, const table_options *o, bool verbose)
 {
+    enum { ROOM_FOR_ALL = 1 << 24 };
+    const int terminal = terminal_width();
     sonde_table_options table = SONDE_INIT(sonde_table_options);
     table.sort_by_name = o->sort && strcmp(o->sort, "name") == 0;
     table.by_shape = o->by_shape;
     table.by_node = o->by_node;
     table.filter_op = o->filter_op;
-    table.width = terminal_width();
+    table.width = o->wide || (verbose && terminal) ? ROOM_FOR_ALL : terminal;
     table.color = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
     sonde_error err;
     if (sonde_profile_table(profile, &table, write_stdout, NULL, &err))
@@ -135,11 +138,12 @@ static int send_spans(const sonde_profile *profile, const table_options *o, bool
     return EXIT_OK;
 }
 
-int show_profile(const sonde_profile *profile, const table_options *o, bool quiet)
+int show_profile(const sonde_profile *profile, const table_options *o, const common_options *common)
 {
+    const bool quiet = common->quiet;
     sonde_error err;
     const bool json_only = o->json && strcmp(o->json, "-") == 0;
-    int code = json_only || quiet ? EXIT_OK : print_table(profile, o);
+    int code = json_only || quiet ? EXIT_OK : print_table(profile, o, common->verbose > 0);
     if (!code && !json_only)
         code = print_reports(profile, o);
     if (!code && o->json)

@@ -52,6 +52,13 @@ static bool moves_text(uint32_t c)
            (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);
 }
 
+size_t shown_bytes(const char *s)
+{
+    uint32_t c = 0;
+    const size_t n = *s ? utf8_next(s, &c) : 0;
+    return n && !moves_text(c) ? n : 0;
+}
+
 char *printable(const char *s)
 {
     char *out = text_of("%s", s), *to = out;
@@ -171,6 +178,14 @@ void list_free_texts(list *l)
     list_free(l);
 }
 
+void text_add_shape(text *t, const int64_t *dims, size_t rank)
+{
+    text_add(t, "[");
+    for (size_t d = 0; d < rank; d++)
+        text_add(t, "%s%lld", d ? ", " : "", (long long)dims[d]);
+    text_add(t, "]");
+}
+
 void text_add(text *t, const char *fmt, ...)
 {
     va_list args;
@@ -194,13 +209,13 @@ void text_json(text *t, const char *s)
     text_add(t, "\"");
     for (size_t n; *s; s += n ? n : 1) {
         n = utf8_next(s, &c);
-        if (n && c >= 0x20 && c != '"' && c != '\\')
+        if (n && !moves_text(c) && c != '"' && c != '\\')
             continue;
         text_add(t, "%.*s", (int)(s - plain), plain);
         plain = s + (n ? n : 1);
         if (!n)
             text_add(t, "\xEF\xBF\xBD"); /* no character: the one that stands for those */
-        else if (c < 0x20)
+        else if (moves_text(c))
             text_add(t, "\\u%04x", (unsigned)c);
         else
             text_add(t, "\\%c", (char)c);

@@ -65,6 +65,10 @@ typedef struct text {
     size_t n, cap;
 } text;
 void text_add(text *t, const char *fmt, ...) SONDE_PRINTF(2, 3);
+/* How many bytes the first character of s takes; 0: it may not be shown as it is, because it is no
+ * UTF-8 or moves what is around it. */
+size_t shown_bytes(const char *s);
+void text_add_shape(text *t, const int64_t *dims, size_t rank); /* "[1, 3]" */
 void text_json(text *t, const char *s); /* quoted and escaped; valid whatever the bytes are */
 void text_free(text *t);
 
@@ -133,7 +137,12 @@ typedef struct feeds {
     sonde_value **values;
     size_t n;
 } feeds;
-/* One value for every input that has no default: from files, else made up. */
+enum { FEEDS_UNREADABLE = -1 }; /* a file could not be read, of which a warning was given */
+/* What to return after a file could not be read: the error is said, or, of one of many, a warning.
+ * That memory ran out is no fault of the file. */
+int file_unreadable(const input_options *o, sonde_status st, const sonde_error *err);
+/* One value for every input that has no default: from files, else made up. FEEDS_UNREADABLE: only
+ * with one_of_many. */
 int feeds_make(feeds *f, const loaded *l, const run_setup *s);
 void feeds_free(feeds *f);
 bool is_image(const char *path); /* by its suffix */
@@ -144,7 +153,15 @@ int image_numbers(const input_options *o, sonde_image_options *image, float *num
 int image_plan(const loaded *l, const input_options *o, size_t index, const char *path,
                sonde_image_options *image, float *numbers);
 
+/* ---- memory_check.c ---- */
+/* Refuses made-up inputs with which no run fits into memory, before they are made. Whatever else
+ * may be wrong is not looked at here. */
+int memory_check(const loaded *l, const run_setup *s, const char *model);
+
 /* ---- made_up.c ---- */
+/* The shape of an input that nobody gave, info->rank numbers from 0 on. */
+void made_up_shape(const loaded *l, const input_options *o, const sonde_type_info *info, bool warns,
+                   int64_t *dims);
 /* A value for an input that nobody gave; `random` is the state of the numbers. */
 int made_up_value(const loaded *l, const run_setup *s, const sonde_type_info *info,
                   uint64_t *random, sonde_value **out);
@@ -153,7 +170,11 @@ int made_up_value(const loaded *l, const run_setup *s, const sonde_type_info *in
 /* The images, by name, where the only -i is a folder of them; else none. Free with list_free_texts,
  * also after an error. */
 int image_folder(const run_setup *s, list *images);
-/* As feeds_make; of a folder of images the first. */
+/* "images that cannot be read and were skipped: 3 of 64"; nothing for none. `all` 0: not known. */
+void print_skipped(size_t skipped, size_t all, const char *what);
+/* After none of them could be read: what to return. */
+int none_readable(size_t all, const char *what, const char *folder);
+/* As feeds_make; of a folder of images the first that can be read. */
 int feeds_make_one(feeds *f, const loaded *l, const run_setup *s);
 
 /* ---- sizes.c ---- */
@@ -167,6 +188,14 @@ int sizes_fit(const loaded *l, const input_options *o, const sonde_type_info *in
 /* The number N for the dim `name` (NULL: none) number `dim` of `input`; false: nobody said. */
 bool size_of_dim(const loaded *l, const input_options *o, const char *input, const char *name,
                  int dim, int64_t *size);
+
+/* ---- propose.c ---- */
+/* Sizes for the symbolic dimensions that nobody gave, "height=48", with which the model fits, found
+ * by trying. None: those that are used fit, or nothing was found. Free with list_free_texts. */
+list sizes_that_fit(const loaded *l, const run_setup *s);
+char *sizes_as_options(const list *sizes); /* "-s height=48 -s width=48", from malloc */
+/* A run failed: the message, and sizes that fit where those that nobody gave may be the reason. */
+int fail_with_sizes(const loaded *l, const run_setup *s, const char *message);
 
 /* ---- print.c ---- */
 /* "f32[1, 1000]" of an actual value. */
@@ -214,7 +243,8 @@ void latency_of(double *ms, size_t n, latency *out);
  * does. */
 int show_check(const table_options *o);
 /* The table and the reports that were asked for, --json and every -o. */
-int show_profile(const sonde_profile *profile, const table_options *o, bool quiet);
+int show_profile(const sonde_profile *profile, const table_options *o,
+                 const common_options *common);
 
 /* ---- progress.c ---- */
 /* A bar on stderr while that is a terminal and -q is not given; `done` in 0…1. */

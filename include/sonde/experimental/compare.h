@@ -22,6 +22,17 @@ SONDE_API sonde_status sonde_value_compare(const sonde_value *got, const sonde_v
 SONDE_API size_t sonde_tensor_read(const sonde_value *value, int64_t first, size_t count,
                                    double *out);
 
+/* How the scores of classes lie in an output. */
+typedef enum sonde_classes {
+    SONDE_CLASSES_NONE = 0, /* there are none: one number, an image for each class, words … */
+    SONDE_CLASSES_SAMPLES =
+        1, /* one row for each sample: [N, C], [C], [N, C, 1, 1], [N, 1, 1, C] */
+    SONDE_CLASSES_POSITIONS = 2 /* one for each position of each sample: [N, T, C], as of words */
+} sonde_classes;
+/* Row r has elements [r * classes, (r + 1) * classes). Both are 0 where there are none. */
+SONDE_API sonde_classes sonde_value_classes(const sonde_value *value, int64_t *rows,
+                                            int64_t *classes);
+
 #ifdef __cplusplus
 }
 #endif

@@ -63,8 +63,29 @@ SONDE_API void sonde_inspection_release(sonde_inspection *inspection);
  * the first run. Cut to `bytes` like snprintf's, whose result it returns. */
 SONDE_API size_t sonde_session_inputs_text(sonde_session *session, char *text, size_t bytes);
 
+/* A tensor that there need not be yet. */
+typedef struct sonde_input_shape {
+    const char *name;
+    sonde_dtype dtype;
+    const int64_t *dims;
+    size_t rank;
+} sonde_input_shape;
+/* Whether one run with inputs of these shapes, which are still to be made, fits into the memory
+ * there is or into max_memory. SONDE_OUT_OF_MEMORY: no, and the error says what it needs. The
+ * session may be one that is only looked at (plan_only): weights it has not packed count nothing.
+ */
+SONDE_API sonde_status sonde_session_fits(sonde_session *session, const sonde_input_shape *inputs,
+                                          size_t input_count, sonde_error *err);
+
 /* Why types are missing, as a sentence; "" when nothing stood in the way. */
 SONDE_API const char *sonde_inspection_note(const sonde_inspection *inspection);
+
+/* What goes in and out, as the graph is inspected; of a model that no session can be made of, too.
+ * SONDE_NOT_FOUND past the end. */
+SONDE_API sonde_status sonde_inspection_input(const sonde_inspection *inspection, size_t index,
+                                              sonde_type_info *info, sonde_error *err);
+SONDE_API sonde_status sonde_inspection_output(const sonde_inspection *inspection, size_t index,
+                                               sonde_type_info *info, sonde_error *err);
 
 typedef struct sonde_inspection_totals {
     size_t struct_size;

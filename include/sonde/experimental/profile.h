@@ -24,7 +24,7 @@ typedef struct sonde_profile_summary {
     size_t struct_size;
     const char *model, *version; /* the version is the writer's: "0.1.0", "ONNX Runtime" */
     const char *cpu, *cpu_level; /* "" when not known */
-    const char *note;            /* of a profile from a file: what is missing; "" */
+    const char *note;            /* what is missing, as a sentence; "" */
     int cores, threads, level;
     uint64_t start_wall_ns;       /* since 1970 */
     uint64_t spans, dropped;      /* records kept, and lost to overflow */
@@ -113,9 +113,9 @@ SONDE_API sonde_status sonde_profile_spans_span(const sonde_profile_spans *spans
 SONDE_API void sonde_profile_spans_release(sonde_profile_spans *spans);
 
 typedef enum sonde_verdict {
-    SONDE_SAME = 0,    /* less than 2 % apart, or surely less than 5 % */
-    SONDE_FASTER = 1,  /* at least 2 %, and hardly by chance */
-    SONDE_SLOWER = 2,  /* at least 2 %, and hardly by chance */
+    SONDE_SAME = 0,    /* the interval lies within 5 % of 1 */
+    SONDE_FASTER = 1,  /* at least 2 %, and the interval lies below 1 */
+    SONDE_SLOWER = 2,  /* at least 2 %, and the interval lies above 1 */
     SONDE_UNCLEAR = 3, /* too few samples or too much noise */
     SONDE_NEW = 4,     /* only in the second profile */
     SONDE_GONE = 5     /* only in the first profile */
@@ -128,13 +128,16 @@ typedef struct sonde_change {
     const char *op_type;   /* its operator */
     const char *node;      /* an example; SONDE_BY_NODE: all the original nodes, comma-separated */
     double old_ns, new_ns; /* mean per run; the rows add up to the total */
-    double old_share, new_share; /* 0…1 of the run */
+    double old_share, new_share; /* of the medians: 0…1 of the median run */
     double old_calls, new_calls; /* per run */
     double old_median_ns, new_median_ns;
     double ratio;     /* new / old, of the medians; 1 where one of them is 0 */
-    double low, high; /* 95 % interval of the ratio; 0 and infinity: not known */
-    double p;         /* that equal times would differ so much by chance */
+    double low, high; /* interval of the ratio; 0 and infinity: not known. Those of total and rows
+                         hold all together with 95 % */
+    double p;         /* that equal times would differ so much by chance, in this row alone */
     sonde_verdict verdict;
+    size_t turns; /* not 0: both were recorded in turns, and `ratio` is the median of the ratios of
+                     that many neighbours */
 } sonde_change;
 
 /* Both must have measured runs. Texts belong to the comparison. */

@@ -39,6 +39,12 @@ SONDE_API sonde_status sonde_recording_get(sonde_recording *recording, sonde_pro
                                            sonde_error *err);
 SONDE_API void sonde_recording_release(sonde_recording *recording);
 
+/* sonde_profiler_get for who looks again and again while a run goes on: of each thread about so
+ * many records, the first quarter of them and the latest, however long it has run, and at least one
+ * whole run. The profile says how many runs are left out (`note` of sonde_profile_summary). */
+SONDE_API sonde_status sonde_profiler_get_latest(sonde_context *context, size_t records,
+                                                 sonde_profile **profile, sonde_error *err);
+
 /* How full a context's recorder is. Each thread has room for `capacity` records; those that do not
  * fit are dropped and counted, never waited for. Recordings and profilers of a context share it. */
 typedef struct sonde_recorder_info {

@@ -46,7 +46,8 @@ typedef struct sonde_samples_options {
 } sonde_samples_options;
 /* A file (.npz, .safetensors: arrays as above; .npy: the array of the only input without a default;
  * an image), or a folder of images, of such files, or of ONNX test data (input_0.pb …, itself or in
- * test_data_set_* folders). Folders are read in the order of names. */
+ * test_data_set_* folders). Folders are read in the order of names. A file of a folder that cannot
+ * be read is skipped, with a warning in the log of the context; it is an error if none can be. */
 SONDE_API sonde_status sonde_samples_add_path(sonde_samples *samples, const char *path,
                                               const sonde_samples_options *options,
                                               sonde_error *err);
@@ -55,6 +56,8 @@ SONDE_API size_t sonde_samples_count(const sonde_samples *samples);
 /* Rows of arrays, and images, that are in no sample: a model that takes n at a time leaves over
  * what does not divide by n. */
 SONDE_API size_t sonde_samples_left_over(const sonde_samples *samples);
+/* Files of folders that could not be read and were skipped. */
+SONDE_API size_t sonde_samples_skipped(const sonde_samples *samples);
 /* Sample `index` as a set of values by input name; the caller releases it. */
 SONDE_API sonde_status sonde_samples_get(const sonde_samples *samples, size_t index,
                                          sonde_value_set **set, sonde_error *err);

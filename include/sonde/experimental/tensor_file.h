@@ -44,12 +44,16 @@ typedef struct sonde_image_options {
     int resize;                    /* shorter side before the crop; 0 = 256/224 of the crop's */
     int nhwc;                      /* [1, H, W, 3] instead of [1, 3, H, W] */
     int bgr;                       /* instead of RGB */
-    int no_normalize;              /* values / 255, without mean and deviation */
-    const float *mean, *deviation; /* 3 each; NULL = ImageNet's */
+    int no_normalize;              /* without mean and deviation, given or not */
+    const float *mean, *deviation; /* 3 each; NULL = ImageNet's for floats, none for integers */
     int no_mmap;                   /* as in sonde_load_options */
+    sonde_dtype dtype;             /* of the tensor: a float or an integer type; UNDEFINED = f32 */
+    float scale;                   /* 0 = 1/255 for floats, 1 for integers */
 } sonde_image_options;
 
-/* .jpg and .png where the library was built with them, .ppm always: an f32 tensor. */
+/* .jpg and .png where the library was built with them, .ppm always. A pixel's bytes become
+ * (byte * scale - mean) / deviation; integers are rounded and kept within their type. So integers
+ * are the bytes themselves unless the options say otherwise, and those of i8 are byte - 128. */
 SONDE_API sonde_status sonde_image_load(sonde_context *context, const char *path,
                                         const sonde_image_options *options, sonde_value **value,
                                         sonde_error *err);
@@ -61,7 +65,8 @@ typedef struct sonde_image_plan {
     int width, height; /* of the centre crop */
     int resize;        /* shorter side before the crop; an image never becomes smaller than
                           the crop */
-    float mean[3], deviation[3]; /* of values / 255; no_normalize: 0 and 1 */
+    float mean[3], deviation[3]; /* of values / 255, whatever the scale: an element is
+                                    (byte / 255 - mean) / deviation */
 } sonde_image_plan;
 SONDE_API sonde_status sonde_image_plan_get(const sonde_image_options *options,
                                             sonde_image_plan *plan, sonde_error *err);

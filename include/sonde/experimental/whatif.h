@@ -98,7 +98,9 @@ typedef struct sonde_whatif_scenario {
     uint64_t peak_bytes;       /* what one run needs, see sonde_inspection_totals */
     int64_t changed;           /* weights that have another form */
     size_t runs;
-    int cached; /* measured earlier */
+    int cached;           /* measured earlier */
+    const char *measured; /* when: "2026-11-19 17:05 UTC"; "" without figures */
+    const char *machine;  /* where: the name of the machine and its CPU; "" */
 } sonde_whatif_scenario;
 SONDE_API size_t sonde_whatif_scenario_count(const sonde_whatif *result);
 SONDE_API sonde_status sonde_whatif_scenario_get(const sonde_whatif *result, size_t index,
@@ -115,9 +117,12 @@ typedef struct sonde_whatif_row {
     const char *node;           /* an example */
     size_t count;               /* operators in the row */
     const double *times_ns;     /* by scenario; NaN where that has no figures */
-    size_t best;                /* the scenario that is fastest for it among those of the mix */
+    /* The scenario that is fastest for it among those of the mix that compute it in another way
+     * than now; 0: none of them is. */
+    size_t best;
     int bracket;
-    int sparse; /* the weight may be sparse in blocks of 4x1 */
+    int sparse;         /* the weight may be sparse in blocks of 4x1 */
+    const int *changed; /* by scenario: whether it computes anything of the row in another way */
 } sonde_whatif_row;
 SONDE_API size_t sonde_whatif_row_count(const sonde_whatif *result, sonde_by by);
 SONDE_API sonde_status sonde_whatif_row_get(const sonde_whatif *result, sonde_by by, size_t index,

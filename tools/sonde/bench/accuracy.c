@@ -94,42 +94,77 @@ static int find_samples(samples *s, const bench_options *o)
     return code;
 }
 
-/* ------------------------------------------------------------------ answers */
-/* The `label` of an .npz file; false: it has none. */
-static bool label_inside(const char *path, int64_t *label)
+/* ------------------------------------------------------------------ labels */
+/* The array `label` of an .npz file; NULL: it has none. */
+static sonde_value *labels_inside(const char *path)
 {
     sonde_value_set *set = NULL;
-    double x = -1;
+    sonde_value *found = NULL;
     if (sonde_values_load_with(NULL, path, &unmapped, &set, NULL))
-        return false;
-    for (size_t i = 0; i < sonde_value_set_count(set); i++)
+        return NULL;
+    for (size_t i = 0; i < sonde_value_set_count(set) && !found; i++)
         if (strcmp(sonde_value_set_name(set, i), "label") == 0)
-            (void)sonde_tensor_read(sonde_value_set_value(set, i), 0, 1, &x);
+            found = sonde_value_retain(sonde_value_set_value(set, i));
     sonde_value_set_release(set);
-    *label = (int64_t)x;
-    return x >= 0;
+    return found;
 }
 
-/* How many scores of the first output are higher than the label's; -1: it has none. */
-static int64_t rank_of(const char *path, int64_t label)
+/* ------------------------------------------------------------------ answers */
+/* Why an output has no scores, for people. */
+static char *why_not(const char *name, const sonde_value *v)
 {
-    sonde_value_set *set = NULL;
-    int64_t higher = -1;
-    if (sonde_values_load_with(NULL, path, &unmapped, &set, NULL) || !sonde_value_set_count(set)) {
-        sonde_value_set_release(set);
+    char *type = value_type_text(v);
+    int64_t rows = 0, classes = 0;
+    const bool positions = sonde_value_classes(v, &rows, &classes) == SONDE_CLASSES_POSITIONS;
+    const bool images = sonde_value_kind(v) == SONDE_KIND_TENSOR && sonde_tensor_rank(v) > 3;
+    char *why = text_of("output '%s' is %s%s", name, type,
+                        positions ? ", scores for several positions of a sample"
+                        : images  ? ", scores for every pixel as of a segmentation"
+                                  : ", not one score for each class");
+    free(type);
+    return why;
+}
+
+/* The output with the scores: the one that --scores names, or one with as many classes as --labels
+ * has lines, or the first. NULL: none, and *why, from malloc, is the reason. */
+static const sonde_value *scores_of(const sonde_value_set *set, const bench_options *o, char **why)
+{
+    const sonde_value *first = NULL, *labelled = NULL;
+    for (size_t i = 0; i < sonde_value_set_count(set); i++) {
+        const sonde_value *v = sonde_value_set_value(set, i);
+        const char *name = sonde_value_set_name(set, i);
+        int64_t rows = 0, classes = 0;
+        if (o->scores && strcmp(o->scores, name) != 0)
+            continue;
+        if (sonde_value_classes(v, &rows, &classes) != SONDE_CLASSES_SAMPLES) {
+            if (!*why)
+                *why = why_not(name, v);
+            continue;
+        }
+        first = first ? first : v;
+        if (!labelled && (size_t)classes == o->values.lines.n)
+            labelled = v;
+    }
+    if (!first && !*why)
+        *why =
+            o->scores ? text_of("it has no output '%s'", o->scores) : text_of("it has no outputs");
+    return labelled ? labelled : first;
+}
+
+/* How many scores of a row come before the label's. NaN is the worst score; of equal ones the first
+ * is taken, as by argmax. -1: there is no such class. */
+static int64_t rank_of(const sonde_value *v, int64_t row, int64_t classes, int64_t label)
+{
+    double own = NAN, x = NAN;
+    int64_t before = 0;
+    if (label < 0 || label >= classes)
         return -1;
-    }
-    const sonde_value *v = sonde_value_set_value(set, 0);
-    const size_t rank = sonde_tensor_rank(v);
-    const int64_t classes = rank ? sonde_tensor_dims(v)[rank - 1] : 0;
-    double own = 0, x = 0;
-    if (label < classes && sonde_tensor_read(v, label, 1, &own)) {
-        higher = 0;
-        for (int64_t i = 0; i < classes; i++)
-            higher += sonde_tensor_read(v, i, 1, &x) && x > own;
-    }
-    sonde_value_set_release(set);
-    return higher;
+    (void)sonde_tensor_read(v, row * classes + label, 1, &own);
+    for (int64_t i = 0; i < classes; i++)
+        if (i != label && sonde_tensor_read(v, row * classes + i, 1, &x))
+            before += x > own || (x == own && i < label) || (isnan(own) && !isnan(x)) ||
+                      (isnan(own) && isnan(x) && i < label);
+    return before;
 }
 
 static bool ask_sample(talk *t, size_t number, const char *out)
@@ -146,34 +181,107 @@ static bool ask_sample(talk *t, size_t number, const char *out)
     return answered && !t->state;
 }
 
-static void rate(talk *t, const bench_plan *p, const samples *s, bench_result *r)
+/* ------------------------------------------------------------------ rating */
+typedef struct rating {
+    talk *t;
+    const bench_options *o;
+    size_t rated, skipped, right, near;
+} rating;
+
+static bool give_up(rating *g, bench_state state, char *message)
 {
+    g->t->state = state;
+    g->t->message = message;
+    return false;
+}
+
+/* `labels`: one for each row of the scores; NULL: all are `label`. */
+static bool rate_answer(rating *g, const char *path, const sonde_value *labels, int64_t label)
+{
+    sonde_value_set *set = NULL;
+    sonde_error err;
+    char *why = NULL;
+    if (sonde_values_load_with(NULL, path, &unmapped, &set, &err))
+        return give_up(g, BENCH_FAILED, text_of("its outputs cannot be read: %s", err.message));
+    int64_t rows = 0, classes = 0;
+    const sonde_value *v = scores_of(set, g->o, &why);
+    bool fine = v != NULL;
+    if (v)
+        (void)sonde_value_classes(v, &rows, &classes);
+    else
+        (void)give_up(g, BENCH_UNSUPPORTED, text_of("the model is not a classifier: %s", why));
+    if (fine && labels && sonde_tensor_count(labels) != rows)
+        fine = give_up(g, BENCH_FAILED,
+                       text_of("a sample has %lld labels, but the model gave %lld answers",
+                               (long long)sonde_tensor_count(labels), (long long)rows));
+    for (int64_t i = 0; i < rows && fine; i++) {
+        double x = (double)label;
+        if (labels)
+            (void)sonde_tensor_read(labels, i, 1, &x);
+        const int64_t rank = rank_of(v, i, classes, x >= 0 && x < 1e15 ? (int64_t)x : -1);
+        g->rated++;
+        g->right += rank == 0;
+        g->near += rank >= 0 && rank < 5;
+    }
+    free(why);
+    sonde_value_set_release(set);
+    return fine;
+}
+
+static bool skip(rating *g, bool quiet, const char *file)
+{
+    if (file && !quiet)
+        warn("'%s' has no array 'label'; it is skipped", file);
+    g->skipped++;
+    return true;
+}
+
+/* Sample `index`, whose inputs have this number among those that were made. */
+static bool rate_sample(rating *g, const samples *s, size_t index, size_t number, bool first)
+{
+    char *inputs = bench_inputs_path(number);
+    const bool made = is_file(inputs), quiet = g->o->setup.common.quiet || !first;
+    free(inputs);
+    if (!made)
+        return skip(g, true, NULL); /* the warning was given when it was read */
+    const char *file = s->files.items[index];
+    sonde_value *labels = s->labels[index] < 0 ? labels_inside(file) : NULL;
+    if (s->labels[index] < 0 && (!labels || !sonde_tensor_count(labels))) {
+        sonde_value_release(labels);
+        return skip(g, quiet, file);
+    }
     char *out = scratch_path("answer.npz");
-    size_t right = 0, near = 0;
+    const bool fine =
+        ask_sample(g->t, number, out) && rate_answer(g, out, labels, s->labels[index]);
+    sonde_value_release(labels);
+    free(out);
+    return fine;
+}
+
+/* `first`: warnings are given for the first runtime only, as all read the same files. */
+static void rate(talk *t, const bench_plan *p, const samples *s, bench_result *r, bool first)
+{
+    rating g = {.t = t, .o = p->o};
+    run_setup setup = p->o->setup;
     bool fine = true;
+    setup.inputs.skip_silently = !first;
     for (size_t from = 0; from < s->files.n && fine; from += AT_A_TIME) {
         const size_t to = from + AT_A_TIME < s->files.n ? from + AT_A_TIME : s->files.n;
-        fine = !bench_prepare_samples(&p->o->setup, p->model->path, &s->files, from, to);
+        fine = !bench_prepare_samples(&setup, p->model->path, &s->files, from, to);
         for (size_t i = from; i < to && fine; i++) {
-            int64_t label = s->labels[i];
             progress(&p->o->setup.common, r->runtime, (double)i / (double)s->files.n);
-            fine = ask_sample(t, i - from, out);
-            if (fine && (label >= 0 || label_inside(s->files.items[i], &label))) {
-                const int64_t rank = rank_of(out, label);
-                right += rank == 0;
-                near += rank >= 0 && rank < 5;
-                r->accuracy.samples++;
-            }
+            fine = rate_sample(&g, s, i, i - from, first);
         }
     }
     progress_end();
-    free(out);
-    if (r->accuracy.samples) {
-        r->accuracy.top1 = (double)right / (double)r->accuracy.samples;
-        r->accuracy.top5 = (double)near / (double)r->accuracy.samples;
+    r->accuracy.samples = g.rated;
+    r->accuracy.skipped = g.skipped;
+    if (g.rated) {
+        r->accuracy.top1 = (double)g.right / (double)g.rated;
+        r->accuracy.top5 = (double)g.near / (double)g.rated;
     } else if (!t->state) {
-        t->state = BENCH_FAILED;
-        t->message = text_of("the data set has no sample that has a label and can be read");
+        (void)give_up(&g, BENCH_FAILED,
+                      text_of("the data set has no sample that has a label and can be read"));
     }
 }
 
@@ -185,7 +293,7 @@ bool bench_accuracies(const bench_plan *p)
         const bench_setting setting = bench_setting_of(p, i);
         talk t;
         if (talk_start(&t, &setting) && bench_ask_load(&t, &p->results[i], 0))
-            rate(&t, p, &s, &p->results[i]);
+            rate(&t, p, &s, &p->results[i], i == 0);
         go_on = bench_talk_end(&t, &p->results[i]) && !interrupted();
     }
     list_free_texts(&s.files);

@@ -81,6 +81,7 @@ typedef struct bench_program {
 
 typedef struct bench_accuracy {
     size_t samples;    /* 0: not asked for */
+    size_t skipped;    /* samples that cannot be read or have no label */
     double top1, top5; /* share of right answers, 0…1; right among the five best */
 } bench_accuracy;
 
@@ -93,6 +94,7 @@ typedef struct bench_result {
     char *version;   /* "" when it never said */
     char *options;   /* what it was told, as members of JSON, each behind a comma */
     int threads, instances;
+    size_t skipped;    /* images of a folder that cannot be read */
     int64_t batch;     /* samples in one inference; 1 when the model has no batch dimension */
     int rounds, turns; /* turns: the most that a round had; 1: one runtime at a time */
     char *apart;       /* why there were no turns though asked for, or not in all rounds; or NULL */

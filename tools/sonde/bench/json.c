@@ -114,8 +114,8 @@ static void json_accuracy(text *t, const bench_accuracy *a)
         text_add(t, ",\"accuracy\":null");
         return;
     }
-    text_add(t, ",\"accuracy\":{\"samples\":%zu,\"top1\":%.9g,\"top5\":%.9g}", a->samples, a->top1,
-             a->top5);
+    text_add(t, ",\"accuracy\":{\"samples\":%zu,\"top1\":%.9g,\"top5\":%.9g,\"skipped\":%zu}",
+             a->samples, a->top1, a->top5, a->skipped);
 }
 
 static void json_result(text *t, const bench_results *all, const bench_result *r)
@@ -151,6 +151,7 @@ static void json_result(text *t, const bench_results *all, const bench_result *r
     json_ratio(t, "program_ratio", &r->program.ratio);
     json_text(t, "program_message", r->program.message);
     json_accuracy(t, &r->accuracy);
+    text_add(t, ",\"skipped_images\":%zu", r->skipped);
     text_add(t, ",\"samples\":{\"unit\":\"ms\"");
     json_series(t, "latency", &r->latency);
     json_series(t, "full", &r->full);

@@ -58,21 +58,25 @@ static void add_disabled(text *t, const runtime *r)
 char *bench_options_said(const runtime *r)
 {
     text t = {.n = 0};
-    bool numa = false;
+    bool numa = false, cpu = false;
     text_add(&t, "%s", "");
     for (size_t i = 0; i < r->options.n; i++) {
         const char *option = r->options.items[i];
         const struct word *w = find_word(option);
         const size_t key = strcspn(option, "=");
         numa |= strncmp(option, "numa=", 5) == 0;
+        cpu |= strncmp(option, "cpu=", 4) == 0;
         if (w)
             text_add(&t, "%s%s", w->said ? ", " : "", w->said ? w->said : "");
         else if (strncmp(option, "disable-pass=", 13) != 0)
             add_member(&t, option, key, option[key] ? option + key + 1 : NULL);
     }
     add_disabled(&t, r);
-    const char *nodes = getenv("SONDE_NUMA");
-    if (strcmp(r->name, "sonde") == 0 && !numa && nodes && *nodes && strcmp(nodes, "off") != 0)
+    const bool ours = strcmp(r->name, "sonde") == 0;
+    const char *nodes = getenv("SONDE_NUMA"), *level = getenv("SONDE_CPU");
+    if (ours && !cpu && level && *level)
+        add_member(&t, "cpu", 3, level);
+    if (ours && !numa && nodes && *nodes && strcmp(nodes, "off") != 0)
         add_member(&t, "numa", 4, nodes);
     return t.data;
 }

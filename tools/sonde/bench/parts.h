@@ -13,6 +13,7 @@ typedef struct bench_options {
     run_setup setup;
     list against, peers;
     const char *python, *thread_list, *precision_list, *batch_list, *workload, *mode, *dataset;
+    const char *scores; /* the output that has them; NULL: found by its shape */
     int64_t rounds, turns, min_runs;
     double timeout_s;
     bool no_program, no_inference, no_pin;
@@ -79,13 +80,15 @@ typedef struct bench_model {
     list images;      /* what the inputs were made of; empty: something else */
     char *preprocess; /* "" or the line of bench_image */
     char *hashes[2];  /* of its content and form; NULL: not asked for */
+    size_t skipped;   /* images that cannot be read */
     int64_t batch;
 } bench_model;
 /* Happens in a process of its own: what the bench itself has ever held in memory would be counted
  * as held by every process it starts. */
 int bench_prepare(bench_model *m, const run_setup *s, const char *model);
 /* The same for samples of a data set: files [from, to), images or .npz, become inputs_0.npz and so
- * on; what is no input of the model is left out of the latter. */
+ * on; what is no input of the model is left out of the latter. A file that cannot be read is
+ * not made into inputs, with a warning. */
 int bench_prepare_samples(const run_setup *s, const char *model, const list *files, size_t from,
                           size_t to);
 char *bench_inputs_path(size_t number); /* from malloc */

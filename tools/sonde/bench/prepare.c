@@ -75,12 +75,31 @@ char *bench_inputs_path(size_t number)
     return path;
 }
 
+/* Sizes that nobody gave and that do not fit are better told once than by every runtime. Where no
+ * others fit either, the runtimes have the word. */
+static int check_sizes(const loaded *l, const run_setup *s, const feeds *f)
+{
+    sonde_inspection *look = NULL;
+    sonde_error err;
+    int code = EXIT_OK;
+    if (f->n && sonde_inspect_session(l->session, f->names, f->values, f->n, &look, &err)) {
+        list sizes = sizes_that_fit(l, s);
+        if (sizes.n)
+            code = fail_with_sizes(l, s, err.message);
+        list_free_texts(&sizes);
+    }
+    sonde_inspection_release(look);
+    return code;
+}
+
 /* One set of inputs, saved under its number. */
 static int save_feeds(const loaded *l, const run_setup *s, size_t number, int64_t *batch)
 {
     static const char *const suffixes[] = {"npz", "safetensors"};
     feeds f;
     int code = feeds_make(&f, l, s);
+    if (!code && !s->inputs.inputs.n)
+        code = check_sizes(l, s, &f);
     for (int k = 0; k < 2 && !code; k++) {
         char *name = text_of("inputs_%zu.%s", number, suffixes[k]), *path = scratch_path(name);
         sonde_error err;
@@ -97,6 +116,15 @@ static int save_feeds(const loaded *l, const run_setup *s, size_t number, int64_
     return code;
 }
 
+static run_setup one_of_many(const run_setup *s, const char **file)
+{
+    run_setup one = *s;
+    one.inputs.inputs = (list){.items = file, .n = 1};
+    one.inputs.one_of_many = true;
+    one.inputs.skip_silently |= s->common.quiet;
+    return one;
+}
+
 static int save_inputs(const loaded *l, const run_setup *s, text *facts)
 {
     list images;
@@ -105,21 +133,29 @@ static int save_inputs(const loaded *l, const run_setup *s, text *facts)
     if (!code)
         code =
             images.n ? describe_images(l, s, images.items[0], facts) : save_feeds(l, s, 0, &batch);
+    size_t kept = 0;
     for (size_t i = 0; i < images.n && !code; i++) {
         const char *item = images.items[i];
-        run_setup one = *s;
-        one.inputs.inputs = (list){.items = &item, .n = 1};
-        code = save_feeds(l, &one, i, &batch);
+        run_setup one = one_of_many(s, &item);
+        code = save_feeds(l, &one, kept, &batch);
+        if (code == FEEDS_UNREADABLE) {
+            code = EXIT_OK;
+            continue;
+        }
+        kept++;
         char *whole = realpath(item, NULL);
         if (!code && !(code = check_name(whole ? whole : item)))
             text_add(facts, "image %s\n", whole ? whole : item);
         free(whole);
     }
+    if (!code && images.n && !kept)
+        code = none_readable(images.n, "images", s->inputs.inputs.items[0]);
     batch = counts_samples(l) ? batch : 1;
     if (!code && s->inputs.batch_size && batch != s->inputs.batch_size)
         code = fail_usage("--batch-size %lld: the batch size of the model is fixed to %lld",
                           (long long)s->inputs.batch_size, (long long)batch);
-    text_add(facts, "inputs %zu\nbatch %lld\n", images.n ? images.n : 1, (long long)batch);
+    text_add(facts, "inputs %zu\nskipped %zu\nbatch %lld\n", images.n ? kept : 1, images.n - kept,
+             (long long)batch);
     list_free_texts(&images);
     return code;
 }
@@ -162,6 +198,8 @@ static int make_files(const run_setup *s, const char *model)
     loaded l;
     text facts = {.n = 0};
     int code = load_to_look_at(&l, s, model);
+    if (!code && !s->others)
+        code = memory_check(&l, s, model);
     if (!code)
         code = save_model(&l, model, &facts);
     if (!code)
@@ -195,6 +233,8 @@ static int read_facts(bench_model *m)
             list_add(&m->images, text_of("%s", value));
         else if (strcmp(line, "inputs") == 0)
             inputs = strtoul(value, NULL, 10);
+        else if (strcmp(line, "skipped") == 0)
+            m->skipped = strtoul(value, NULL, 10);
         else if (strcmp(line, "batch") == 0)
             m->batch = strtoll(value, NULL, 10);
         else if (strcmp(line, "content") == 0)
@@ -216,27 +256,37 @@ static int read_facts(bench_model *m)
     return m->path ? EXIT_OK : fail("cannot prepare '%s'", m->label);
 }
 
+static int is_input(void *user, const char *name, const int64_t *dims, size_t rank)
+{
+    const loaded *l = user;
+    (void)dims, (void)rank;
+    for (size_t k = 0; k < sonde_session_input_count(l->session); k++)
+        if (strcmp(name, sonde_session_input_name(l->session, k)) == 0)
+            return 1;
+    return 0;
+}
+
 /* An .npz file without what is no input, a label for instance. */
-static int save_sample(const loaded *l, const char *path, size_t number)
+static int save_sample(const loaded *l, const run_setup *s, const char *path, size_t number)
 {
     sonde_value_set *set = NULL;
     sonde_error err;
-    if (sonde_values_load_with(l->context, path, &unmapped, &set, &err))
-        return fail("%s", err.message);
+    sonde_load_options how = unmapped;
+    how.wants = is_input;
+    how.wants_user = (void *)(uintptr_t)l;
+    const sonde_status st = sonde_values_load_with(l->context, path, &how, &set, &err);
+    if (st)
+        return file_unreadable(&s->inputs, st, &err);
     const size_t n = sonde_value_set_count(set);
     const char **names = need(calloc(n + 1, sizeof *names));
     sonde_value **values = need(calloc(n + 1, sizeof(sonde_value *)));
-    size_t kept = 0;
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < sonde_session_input_count(l->session); k++)
-            if (strcmp(sonde_value_set_name(set, i), sonde_session_input_name(l->session, k)) ==
-                0) {
-                names[kept] = sonde_value_set_name(set, i);
-                values[kept++] = sonde_value_set_value(set, i);
-            }
+    for (size_t i = 0; i < n; i++) {
+        names[i] = sonde_value_set_name(set, i);
+        values[i] = sonde_value_set_value(set, i);
+    }
     char *out = bench_inputs_path(number);
     const int code =
-        sonde_values_save(out, names, values, kept, &err) ? fail("%s", err.message) : EXIT_OK;
+        sonde_values_save(out, names, values, n, &err) ? fail("%s", err.message) : EXIT_OK;
     free(out);
     free((void *)names);
     free(values);
@@ -251,10 +301,14 @@ static int make_samples(const run_setup *s, const char *model, const list *files
     int64_t batch = 1;
     int code = load_to_look_at(&l, s, model);
     for (size_t i = from; i < to && !code; i++) {
-        run_setup one = *s;
-        one.inputs.inputs = (list){.items = &files->items[i], .n = 1};
+        char *made = bench_inputs_path(i - from);
+        run_setup one = one_of_many(s, &files->items[i]);
+        unlink(made); /* that of the sample before */
         code = is_image(files->items[i]) ? save_feeds(&l, &one, i - from, &batch)
-                                         : save_sample(&l, files->items[i], i - from);
+                                         : save_sample(&l, &one, files->items[i], i - from);
+        if (code == FEEDS_UNREADABLE)
+            code = EXIT_OK;
+        free(made);
     }
     unload(&l);
     return code;

@@ -15,6 +15,7 @@ void bench_result_open(bench_result *r, const bench_plan *p, const runtime *whic
                         .threads = p->threads,
                         .instances = p->instances,
                         .batch = p->model->batch,
+                        .skipped = p->model->skipped,
                         .rounds = p->rounds,
                         .turns = 1,
                         .max_difference = NAN};

@@ -182,6 +182,16 @@ static sonde_status run_feed(instance *in, const feed *f)
                              &in->err);
 }
 
+static sonde_dtype input_dtype(const sonde_session *s, const char *name)
+{
+    sonde_type_info info = SONDE_INIT(sonde_type_info);
+    for (size_t i = 0; i < sonde_session_input_count(s); i++)
+        if (strcmp(sonde_session_input_name(s, i), name) == 0 &&
+            sonde_session_input_info(s, i, &info, NULL) == SONDE_OK)
+            return info.dtype;
+    return SONDE_DTYPE_UNDEFINED;
+}
+
 /* Decode, resize, normalise, infer: everything between a file and its answer. */
 static sonde_status run_image(instance *in, const char *path)
 {
@@ -192,6 +202,8 @@ static sonde_status run_image(instance *in, const char *path)
     o.resize = image->resize;
     o.nhwc = image->nhwc;
     o.bgr = image->bgr;
+    o.dtype = input_dtype(in->session, image->input);
+    o.scale = o.dtype == SONDE_DTYPE_F32 ? 0 : 1 / 255.0F; /* as the line means it for any type */
     o.mean = image->mean;
     o.deviation = image->deviation;
     o.no_mmap = unmapped.no_mmap;

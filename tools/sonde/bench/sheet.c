@@ -14,10 +14,12 @@ static const char *const agreements[] = {"", "reference", "agrees", "differs"};
 static void csv_text(text *t, const char *s)
 {
     const bool formula = *s && strchr("=+-@\t\r", *s);
+    char *shown = printable(s);
     text_add(t, "\"%s", formula ? "'" : "");
-    for (; *s; s++)
-        text_add(t, *s == '"' ? "\"\"" : "%c", *s);
+    for (const char *at = shown; *at; at++)
+        text_add(t, *at == '"' ? "\"\"" : "%c", *at);
     text_add(t, "\",");
+    free(shown);
 }
 
 static void csv_number(text *t, double x)
@@ -80,6 +82,7 @@ static void csv_row(text *t, const bench_result *r)
         csv_number(t, g->wall.n && g->counters[i].known ? g->counters[i].value : NAN);
     csv_number(t, r->accuracy.samples ? r->accuracy.top1 : NAN);
     csv_number(t, r->accuracy.samples ? r->accuracy.top5 : NAN);
+    csv_number(t, (double)(r->accuracy.skipped + r->skipped));
     t->data[t->n - 1] = '\n'; /* instead of the last comma */
 }
 
@@ -95,7 +98,7 @@ void bench_csv(const bench_results *r, text *t)
            "program_user_ms,program_system_ms,program_runs,program_peak_rss_bytes,"
            "program_ratio,program_ratio_low,program_ratio_high,task_clock_ms,context_switches,"
            "cpu_migrations,page_faults,cycles,stalled_cycles_frontend,instructions,branches,"
-           "branch_misses,top1,top5\n");
+           "branch_misses,top1,top5,skipped\n");
     for (size_t i = 0; i < r->n; i++)
         csv_row(t, &r->items[i]);
 }
@@ -104,11 +107,10 @@ void bench_csv(const bench_results *r, text *t)
 /* A cell: bars end it, angle brackets are tags. */
 static void md_text(text *t, const char *s)
 {
-    for (; *s; s++) {
-        if (*s == '|' || *s == '<' || *s == '\\')
-            text_add(t, "\\");
-        text_add(t, "%c", *s == '\n' ? ' ' : *s);
-    }
+    char *shown = printable(s);
+    for (const char *at = shown; *at; at++)
+        text_add(t, *at == '|' || *at == '<' || *at == '\\' ? "\\%c" : "%c", *at);
+    free(shown);
 }
 
 static void md_name(text *t, const bench_result *r)
@@ -227,19 +229,20 @@ static void md_counters(text *t, const bench_results *all, const bench_result *r
 
 static void md_accuracy(text *t, const bench_result *r, size_t n)
 {
-    text_add(t, "| Accuracy | top-1 %% | top-5 %% | samples |\n| --- | --- | --- | --- |\n");
+    text_add(t, "| Accuracy | top-1 %% | top-5 %% | samples | skipped |\n| --- | --- | --- | --- | "
+                "--- |\n");
     for (size_t i = 0; i < n; i++) {
         md_name(t, &r[i]);
         if (r[i].state) {
             char *state = bench_state_text(&r[i]);
             text_add(t, " ");
             md_text(t, state);
-            text_add(t, " | | |\n");
+            text_add(t, " | | | |\n");
             free(state);
             continue;
         }
-        text_add(t, " %.2f | %.2f | %zu |\n", r[i].accuracy.top1 * 100, r[i].accuracy.top5 * 100,
-                 r[i].accuracy.samples);
+        text_add(t, " %.2f | %.2f | %zu | %zu |\n", r[i].accuracy.top1 * 100,
+                 r[i].accuracy.top5 * 100, r[i].accuracy.samples, r[i].accuracy.skipped);
     }
 }
 
@@ -264,6 +267,8 @@ void bench_markdown(const bench_results *r, text *t)
             md_accuracy(t, first, to - from);
         else
             md_inference(t, first, to - from);
+        if (first->skipped)
+            text_add(t, "\nImages that cannot be read and were skipped: %zu.\n", first->skipped);
         if (first->apart) {
             text_add(t, "\nOne runtime at a time%s: ", first->turns > 1 ? " in some rounds" : "");
             md_text(t, first->apart);

@@ -198,6 +198,9 @@ static void accuracy(const bench_result *r, size_t n)
             failure(&r[i]);
         else
             printf("%8.2f%8.2f%11zu\n", a->top1 * 100, a->top5 * 100, a->samples);
+        if (!r[i].state && a->skipped)
+            printf("%-*ssamples without a label or that cannot be read, skipped: %zu\n", NAME, "",
+                   a->skipped);
     }
 }
 
@@ -322,4 +325,7 @@ void bench_table(const bench_results *results, size_t from, size_t to)
         counts(r, n, results->machine.hardware);
     }
     remarks(r, n);
+    if (r->skipped)
+        printf("\n");
+    print_skipped(r->skipped, 0, "images");
 }

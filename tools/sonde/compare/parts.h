@@ -18,7 +18,8 @@ typedef struct samples {
     sonde_samples *arrays; /* what -i gives, or the file that was opened last: */
     size_t open;           /* its number; SIZE_MAX: none */
     bool made_up;
-    bool said; /* what is made up */
+    bool said;      /* what is made up */
+    size_t skipped; /* files of a folder that cannot be read */
     size_t n;
 } samples;
 /* At most `most` samples; -1: all that there are, and one that is made up. */

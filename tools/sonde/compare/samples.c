@@ -61,6 +61,9 @@ static int open_arrays(samples *s, const list *inputs, size_t *count)
     feeds f;
     sonde_error err;
     one.inputs.inputs = *inputs;
+    one.inputs.samples = true;
+    one.inputs.one_of_many = s->files.n > 0;
+    one.inputs.skip_silently = s->setup->common.quiet;
     one.common.quiet |= s->said; /* what is made up is said once */
     sonde_samples_release(s->arrays);
     s->arrays = NULL;
@@ -69,7 +72,7 @@ static int open_arrays(samples *s, const list *inputs, size_t *count)
                   sonde_samples_add_arrays(s->arrays, f.names, f.values, f.n, &err)))
         code = fail("%s", err.message);
     feeds_free(&f);
-    s->said = true;
+    s->said |= !code;
     *count = sonde_samples_count(s->arrays);
     return code;
 }
@@ -109,17 +112,49 @@ static int open_file(samples *s, size_t file, size_t *count)
     return code;
 }
 
-/* Files with arrays are read to know how many samples they have, until there are enough. */
+/* The sample that an image or a folder of test data is. */
+static int get_single(samples *s, size_t file, feeds *f)
+{
+    run_setup one = *s->setup;
+    one.inputs.inputs = (list){.items = &s->files.items[file], .n = 1};
+    one.inputs.one_of_many = true;
+    one.inputs.skip_silently = s->setup->common.quiet;
+    one.common.quiet |= s->said;
+    const int code = feeds_make(f, s->model, &one);
+    s->said |= !code;
+    return code;
+}
+
+/* Files are read to know whether they can be, and those with arrays, how many samples they have,
+ * until there are enough. Those that cannot be read leave the list. */
 static int count_files(samples *s, size_t most)
 {
-    s->counts = need(calloc(s->files.n, sizeof *s->counts));
+    const size_t all = s->files.n;
+    size_t kept = 0;
+    s->counts = need(calloc(all, sizeof *s->counts));
     int code = EXIT_OK;
-    for (size_t i = 0; i < s->files.n && s->n < most && !code; i++) {
-        s->counts[i] = 1;
-        if (has_arrays(s->files.items[i]))
-            code = open_file(s, i, &s->counts[i]);
-        s->n += s->counts[i];
+    for (size_t i = 0; i < all && s->n < most && !code; i++) {
+        size_t count = 1;
+        const char *file = s->files.items[i];
+        s->files.items[i] = s->files.items[kept]; /* one that is skipped, or itself */
+        s->files.items[kept] = file;
+        if (has_arrays(file)) {
+            code = open_file(s, kept, &count);
+        } else {
+            feeds f;
+            code = get_single(s, kept, &f);
+            feeds_free(&f);
+        }
+        if (code == FEEDS_UNREADABLE) {
+            s->skipped++;
+            code = EXIT_OK;
+            continue;
+        }
+        s->n += count;
+        s->counts[kept++] = count;
     }
+    if (!code && !kept)
+        code = none_readable(all, "samples", s->setup->inputs.inputs.items[0]);
     return code;
 }
 
@@ -132,11 +167,8 @@ static int get_of_file(samples *s, size_t index, feeds *f)
         const int code = s->open == file ? EXIT_OK : open_file(s, file, &count);
         return code ? code : get_array(s, index, f);
     }
-    run_setup one = *s->setup;
-    one.inputs.inputs = (list){.items = &s->files.items[file], .n = 1};
-    one.common.quiet |= s->said;
-    s->said = true;
-    return feeds_make(f, s->model, &one);
+    const int code = get_single(s, file, f);
+    return code == FEEDS_UNREADABLE ? EXIT_ERROR : code; /* it could be read before */
 }
 
 /* ------------------------------------------------------------------ all kinds */

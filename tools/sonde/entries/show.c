@@ -86,7 +86,8 @@ static int show_kept_profile(const sonde_history_record *r, const history_option
         printf("\n");
     if (!sonde_profile_summary_get(profile, &facts, NULL) && *facts.note && !quiet)
         warn("%s", facts.note);
-    const int code = show_profile(profile, &how, quiet);
+    const common_options common = {.quiet = quiet};
+    const int code = show_profile(profile, &how, &common);
     sonde_profile_release(profile);
     return code;
 }

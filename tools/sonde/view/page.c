@@ -133,7 +133,6 @@ int shown_set(shown *s, const sonde_profile *profile, const sonde_export_options
     s->policy = policy;
     s->version++;
     s->live = live;
-    s->asked = false;
     pthread_cond_broadcast(&s->news);
     pthread_mutex_unlock(&s->lock);
     http_body_drop(old_page);
@@ -156,6 +155,14 @@ void shown_finish(shown *s)
 {
     pthread_mutex_lock(&s->lock);
     s->finishing = true;
+    pthread_cond_broadcast(&s->news);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void shown_ask(shown *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->asked = true;
     pthread_cond_broadcast(&s->news);
     pthread_mutex_unlock(&s->lock);
 }
@@ -201,6 +208,7 @@ bool shown_wait_asked(shown *s, double ms)
     while (!s->over && !s->finishing && !s->asked)
         pthread_cond_wait(&s->news, &s->lock);
     const bool go_on = !s->over && !s->finishing;
+    s->asked = false; /* now: who asks while the page is made is told by the next */
     pthread_mutex_unlock(&s->lock);
     return go_on;
 }

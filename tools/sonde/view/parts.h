@@ -5,6 +5,7 @@
 #define SONDE_VIEW_PARTS_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "runner.h"
 #include "view/http.h"
@@ -23,7 +24,7 @@ typedef struct shown {
     http_body *page, *data;          /* the page, and the profile that stands in it */
     unsigned version;                /* of both */
     bool live;                       /* more comes */
-    bool asked;                      /* for data, since they were made last */
+    bool asked;                      /* for data, since they were made last; or the first is due */
     bool finishing;                  /* the next page is the last one */
     bool over;
 } shown;
@@ -38,6 +39,7 @@ void shown_finish(shown *s); /* the next page is the last one, and nobody need a
 void shown_stop(shown *s);   /* it is over */
 /* Waits so long, in ms; false as soon as it is over. */
 bool shown_wait(shown *s, double ms);
+void shown_ask(shown *s); /* as if somebody had asked for data */
 /* Waits so long, and then until somebody asks for data; false as soon as it is over, or the next
  * page is the last. */
 bool shown_wait_asked(shown *s, double ms);
@@ -50,6 +52,7 @@ typedef struct view_run {
     const run_setup *setup;
     const char *title;
     bool memory;
+    _Atomic bool measured; /* a run has ended that counts */
 } view_run;
 /* Loads the model and shows what there is before the first run. */
 int source_open_model(view_run *v, shown *s, const char *model);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the pages come from. A model is measured by the thread that calls, as `sonde profile` does
- * it; another thread makes a page of what was recorded so far when somebody looks, and takes at
- * most a tenth of the time, because the runs that are measured meanwhile share the machine with it.
+ * it; another thread makes a page after the first measured run, and then when somebody looks. It
+ * takes at most a tenth of the time, because the runs that are measured meanwhile share the machine
+ * with it, and a page holds no more than the first and the latest records: some models run a
+ * hundred thousand times per second. The last page holds all of them.
  * A file is looked at twice a second and read again when it has changed. */
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +12,13 @@
 
 #include "sonde/experimental/memory.h"
 #include "sonde/experimental/profile.h"
+#include "sonde/experimental/recording.h"
 #include "view/parts.h"
 
-enum { REST = 9 };           /* times as long as making a page took, until the next is made */
-enum { LEAST_MS = 500 };     /* and at least this */
-enum { SILENCE_MS = 10000 }; /* a file that nobody wrote to for so long is all that comes */
+enum { REST = 9 };            /* times as long as making a page took, until the next is made */
+enum { LEAST_MS = 500 };      /* and at least this */
+enum { LIVE_RECORDS = 8192 }; /* of each thread in a page of a run that goes on */
+enum { SILENCE_MS = 10000 };  /* a file that nobody wrote to for so long is all that comes */
 
 static double rest_after(double took_ms)
 {
@@ -34,7 +38,7 @@ static int show_so_far(const view_run *v, shown *s)
     const sonde_export_options how = called(v->title);
     sonde_profile *profile = NULL;
     sonde_error err;
-    if (sonde_profiler_get(v->r.model.context, &profile, &err))
+    if (sonde_profiler_get_latest(v->r.model.context, LIVE_RECORDS, &profile, &err))
         return fail("%s", err.message);
     const int code = shown_set(s, profile, &how, true);
     sonde_profile_release(profile);
@@ -50,7 +54,7 @@ int source_open_model(view_run *v, shown *s, const char *model)
 }
 
 typedef struct painter { /* the thread that makes pages while others measure */
-    const view_run *v;
+    view_run *v;
     shown *s;
     pthread_t thread;
 } painter;
@@ -58,14 +62,31 @@ typedef struct painter { /* the thread that makes pages while others measure */
 static void *paint(void *arg)
 {
     const painter *p = arg;
-    double took = 0;
-    while (shown_wait_asked(p->s, rest_after(took))) {
+    double rest = 0;
+    while (shown_wait_asked(p->s, rest)) {
+        const bool early = !p->v->measured; /* somebody waits for the first figures */
         const double start = now_ms();
         if (show_so_far(p->v, p->s))
             break; /* which was said; the end of the run makes the next */
-        took = now_ms() - start;
+        const double took = now_ms() - start;
+        rest = early ? took * REST : rest_after(took);
     }
     return NULL;
+}
+
+static void first_run(void *user)
+{
+    painter *p = user;
+    p->v->measured = true;
+    shown_ask(p->s);
+}
+
+/* More than a page of a run that goes on holds: making the whole one takes a while. */
+static bool is_long(const view_run *v)
+{
+    sonde_recorder_info info = SONDE_INIT(sonde_recorder_info);
+    return sonde_recorder_info_get(v->r.model.context, &info, NULL) == SONDE_OK &&
+           info.held > LIVE_RECORDS;
 }
 
 static int measure(view_run *v)
@@ -89,10 +110,14 @@ int source_run_model(view_run *v, shown *s)
     painter p = {.v = v, .s = s};
     if (pthread_create(&p.thread, NULL, paint, &p))
         return fail("cannot start a thread");
+    v->r.first = first_run;
+    v->r.user = &p;
     int code = measure(v);
     shown_finish(s); /* the painter's last page must not come behind the whole one */
     pthread_join(p.thread, NULL);
     if (code || v->r.cut) /* nobody would see the page */
+        return code;
+    if (is_long(v) && (code = show_so_far(v, s)) != EXIT_OK)
         return code;
     sonde_profile *profile = NULL;
     sonde_error err;
