@@ -10,8 +10,11 @@ Code written for onnxruntime runs with the import changed.
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from . import _convert as _convert
-from . import history, memory_profiler, metrics, op_profiler, profiler
+from . import _ending, history, memory_profiler, metrics, op_profiler, profiler
 from ._bench import BenchResult, bench
 from ._binding import IOBinding
 from ._compare import ModelComparison, compare
@@ -135,8 +138,20 @@ __all__ = [
     "whatif",
 ]
 
+_ending.watch()
+
 # Where people look for them, and where tracebacks say they are.
 for _name in __all__:
     if isinstance(globals()[_name], type):
         globals()[_name].__module__ = __name__
 del _name
+
+
+# Imported when they are first used: some of them need packages that are not installed everywhere.
+_LATER = ("backend", "dask", "onnxruntime", "opentelemetry", "ray", "spark", "zoo")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

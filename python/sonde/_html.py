@@ -109,7 +109,7 @@ _MOST_SPANS = 2_000_000  # more take seconds to write, and their pages are large
 def _frame(made: _sonde.Profile) -> str:
     """The report page, which can reach nothing outside of its frame; "" where it is too large or the build has none."""
     try:
-        page = made.write(".html", None, False)
+        page = made.write(".html", None, False, 0)
     except SondeError:
         return ""
     if len(page) > _LARGEST_PAGE:

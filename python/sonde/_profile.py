@@ -45,7 +45,8 @@ class RecordSpan(NamedTuple):
 
 class Comparison(NamedTuple):
     """The comparison of two profiles: the change of the whole run, and of its rows, largest first. Each has old_ns,
-    new_ns, ratio, the 95 % interval of the ratio (low, high) and a verdict: same, faster, slower, unclear, new, gone."""
+    new_ns, ratio, the interval of the ratio (low, high), a verdict (same, faster, slower, unclear, new, gone) and turns: not 0
+    if both were recorded in turns."""
 
     total: dict[str, Any]
     rows: list[dict[str, Any]]
@@ -147,7 +148,7 @@ class ProfileViews:
         width: int = 0,
         color: bool = False,
     ) -> str:
-        """The timing table as text. If a width is given, it includes as many columns as fit."""
+        """The timing table as text. If a width is given, names are shortened to it, and as many columns follow as fit."""
         if sort not in ("time", "name"):
             raise InvalidArgument(f"sort is '{sort}', expected 'time' or 'name'")
         return self._profile().table(sort == "name", by_shape, by_node, filter_op, width, color)
@@ -259,14 +260,17 @@ class ProfileViews:
         categories: Any = None,
         folded_nodes: bool = False,
         before: ProfileViews | None = None,
+        trace_limit: int | None = None,
     ) -> None:
         """Writes a file. The format is `format`, else that of the suffix: .html (report page), .json (Chrome trace),
         .pftrace (Perfetto), .csv, .xlsx, .md, .txt, .folded, .summary.json, .pb.gz, .page.gz. With folded_nodes, .csv and
         .xlsx also have a row, with zero time, for each constant-folded node. With `before`, an earlier profile, a report
-        page compares the two."""
+        page compares the two. trace_limit: bytes of a file that lists spans (default: 256 MiB; -1: no limit); if they are
+        too few for all runs, the first, the slowest and an even sample of the runs have spans, and figures are still those
+        of all runs."""
         suffix = None if format is None else _suffix(format)
         old = () if before is None else (_views(before)._profile(),)
-        self._profile().save(os.fspath(path), suffix, _category_list(categories), folded_nodes, *old)
+        self._profile().save(os.fspath(path), suffix, _category_list(categories), folded_nodes, trace_limit or 0, *old)
 
     def export_chrome_trace(self, path: PathLike) -> None:
         """Writes a Chrome trace, whatever the suffix of the file is."""
@@ -274,9 +278,11 @@ class ProfileViews:
 
     dump = export
 
-    def to_bytes(self, format: Any = ".json", categories: Any = None, folded_nodes: bool = False) -> bytes:
+    def to_bytes(
+        self, format: Any = ".json", categories: Any = None, folded_nodes: bool = False, trace_limit: int | None = None
+    ) -> bytes:
         """The bytes that export() would write."""
-        return self._profile().write(_suffix(format), _category_list(categories), folded_nodes)
+        return self._profile().write(_suffix(format), _category_list(categories), folded_nodes, trace_limit or 0)
 
     def send_otlp(
         self,

@@ -127,6 +127,12 @@ def quantize(
             RuntimeWarning,
             stacklevel=2,
         )
+    if totals["skipped"]:
+        warnings.warn(
+            f"{totals['skipped']} of the files with samples cannot be read and were skipped",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     if totals["goal_missed"]:
         warnings.warn(
             f"the goal of {goal} dB was not met: the best model found has {totals['sqnr_db']:.1f} dB and was written",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
@@ -226,6 +227,8 @@ class InferenceSession(_sonde.Session):
         asked = session_arguments(self._sess_options, self._disabled)
         where = self._placement()
         said: dict[str, Any] = {"threads": where["threads"], "precision": precision_name(asked["precision"])}
+        if cpu := os.environ.get("SONDE_CPU"):
+            said["cpu"] = cpu
         if inputs := self._bound_inputs():
             said["inputs"] = inputs
         for option, key, value in (
@@ -297,13 +300,17 @@ class InferenceSession(_sonde.Session):
         run_options: RunOptions | None = None,
     ) -> None:
         """Runs the model on another thread, which then calls callback(results, user_data, error). If the run failed,
-        results is [] and error is a message; otherwise error is ""."""
+        results is [] and error is a message; otherwise error is "". In a profile the inference belongs to a record with
+        the label of the one that is open here."""
         if not callable(callback):
             raise TypeError("callback must be callable")
-        _pool().submit(self._run_and_tell, output_names, input_feed, callback, user_data, run_options)
+        _pool().submit(
+            self._run_and_tell, _sonde.open_record(), output_names, input_feed, callback, user_data, run_options
+        )
 
     def _run_and_tell(
         self,
+        around: tuple[str, bool] | None,
         output_names: Sequence[str] | None,
         input_feed: Mapping[str, Any],
         callback: Callable[[list[Any], Any, str], object],
@@ -313,7 +320,8 @@ class InferenceSession(_sonde.Session):
         results: list[Any] = []
         message = ""
         try:
-            results = self.run(output_names, input_feed, run_options)
+            with contextlib.nullcontext() if around is None else _sonde.Record(*around):
+                results = self.run(output_names, input_feed, run_options)
         except Exception as error:
             message = str(error) or type(error).__name__
         try:

@@ -47,7 +47,7 @@ class SessionProfiling:
             return ""
         try:
             path = _path(self._prefix)
-            recording.get().save(path, ".json", None, False)
+            recording.get().save(path, ".json", None, False, 0)
         finally:
             recording.close()
         return path

@@ -205,7 +205,7 @@ class _Instrument:
     def _add_operators(self, run: Any, profile: _sonde.Profile, begin_ns: int, end_ns: int) -> int:
         """Spans of operators, and of the bodies of control flow between them, inside the run's own. Returns how long the
         run took by itself, without what was done to record it."""
-        request = json.loads(profile.write(".otlp.json", "iteration,operator,executor", False))
+        request = json.loads(profile.write(".otlp.json", "iteration,operator,executor", False, -1))
         spans: dict[str, Any] = {}
         left_out = own_ns = 0
         for found in request["resourceSpans"][0]["scopeSpans"][0]["spans"]:
@@ -272,7 +272,15 @@ class _Instrument:
             raise TypeError("callback must be callable")
         tell = self._session._run_and_tell
         _pool().submit(
-            _in_context, _context.get_current(), tell, output_names, input_feed, callback, user_data, run_options
+            _in_context,
+            _context.get_current(),
+            tell,
+            _sonde.open_record(),
+            output_names,
+            input_feed,
+            callback,
+            user_data,
+            run_options,
         )
 
 

@@ -44,6 +44,7 @@ __all__ = [
     "Stream",
     "clear",
     "dump",
+    "finish_environment",
     "get",
     "get_profile",
     "load_profile",
@@ -58,7 +59,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class RecordFormat(enum.Enum):
-    """The format that profile(file=…, format=…) writes. export() can write any other format later."""
+    """The format that profile(file=…, format=…) writes. export() can write any other format later. PandasDataFrame
+    writes no file: call get_pandas_dataframe() after the block."""
 
     ChromeTrace = "json"
     Perfetto = "pftrace"
@@ -177,6 +179,12 @@ class Profiler(ProfileViews):
             raise InvalidArgument(f"the profiler's level is {level}, expected 1 to 3")
         if file is not None and not isinstance(file, (str, os.PathLike)) and not hasattr(file, "write"):
             raise TypeError(f"file must be a path or a file, not {type(file).__name__}")
+        frame = format is not None and _suffix(format) == _suffix(RecordFormat.PandasDataFrame)
+        if file is not None and frame:
+            raise InvalidArgument(
+                "a PandasDataFrame is no format of files: leave out `file` and call get_pandas_dataframe(), or leave out "
+                "`format` to write a trace"
+            )
         self._file, self._format, self._level = file, format, level
         self._categories = _category_list(categories)
         self._labels = _label_list(labels)
@@ -214,7 +222,7 @@ class Profiler(ProfileViews):
             self._recording = None
             self._give_back()
             recording.close()
-        if self._file is None or self._format is RecordFormat.PandasDataFrame:
+        if self._file is None:
             return
         try:
             self._write()
@@ -420,3 +428,9 @@ def clear() -> None:
 def dump(path: PathLike = "profile.json") -> None:
     """Writes everything recorded so far to a file in the format of its suffix."""
     get_profile().export(path)
+
+
+def finish_environment() -> None:
+    """Writes the files that SONDE_TRACE and SONDE_PROFILE ask for now; what runs later is not in them. Only needed
+    before os._exit and os.exec*: every other end of a program writes them."""
+    _sonde.environment_finish()

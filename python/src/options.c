@@ -3,6 +3,7 @@
  * the run goes on, which is why this is not a plain Python class. */
 #include "binding.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <structmember.h>
 
@@ -116,6 +117,27 @@ static int set_sort(PyObject *self, PyObject *text, void *place)
     return set_text(self, text, place);
 }
 
+/* A str, or a list of names, which is read back as one str with commas. */
+static int set_names(PyObject *self, PyObject *names, void *place)
+{
+    if (!names || PyUnicode_Check(names))
+        return set_text(self, names, place);
+    PyObject *list = PySequence_List(names);
+    const Py_ssize_t n = list ? PyList_Size(list) : 0;
+    bool fine = list != NULL;
+    for (Py_ssize_t i = 0; i < n && fine; i++)
+        fine = PyUnicode_Check(PyList_GetItem(list, i));
+    PyObject *comma = fine ? PyUnicode_FromString(",") : NULL;
+    PyObject *text = comma ? PyUnicode_Join(comma, list) : NULL;
+    if (!text && (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_TypeError)))
+        PyErr_SetString(PyExc_TypeError, "expected a str or a list of str");
+    const int failed = text ? set_text(self, text, place) : -1;
+    Py_XDECREF(text);
+    Py_XDECREF(comma);
+    Py_XDECREF(list);
+    return failed;
+}
+
 #define TEXT(name, field, doc)                                                                     \
     {                                                                                              \
         name, get_text, set_text, doc, (void *)(uintptr_t)offsetof(options_object, field)          \
@@ -130,8 +152,9 @@ static PyGetSetDef properties[] = {
          "belong to it; a text that the standard does not allow is ignored."),
     {"timing_sort", get_text, set_sort, "Order of the timing table: 'time' or 'name'.",
      (void *)(uintptr_t)offsetof(options_object, timing_sort)},
-    TEXT("timing_filter", timing_filter,
-         "Operators that the timing table shows, for example 'Conv,MatMul'."),
+    {"timing_filter", get_text, set_names,
+     "Operators that the timing table shows: 'Conv,MatMul' or ['Conv', 'MatMul'].",
+     (void *)(uintptr_t)offsetof(options_object, timing_filter)},
     {NULL, NULL, NULL, NULL, NULL}};
 
 #define FLAG(name, field, doc)                                                                     \

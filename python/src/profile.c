@@ -143,9 +143,11 @@ static PyObject *profile_save(PyObject *self, PyObject *args)
     sonde_error err;
     sonde_status st;
     PyObject *before = NULL;
-    if (!PyArg_ParseTuple(args, "szzp|O!", &path, &o.format, &o.categories, &o.folded_nodes,
-                          sn_py.profile_type, &before))
+    long long limit = 0;
+    if (!PyArg_ParseTuple(args, "szzpL|O!", &path, &o.format, &o.categories, &o.folded_nodes,
+                          &limit, sn_py.profile_type, &before))
         return NULL;
+    o.trace_limit = limit;
     compare_with(&o, before);
     Py_BEGIN_ALLOW_THREADS st = sonde_profile_save_with(profile_of(self), path, &o, &err);
     Py_END_ALLOW_THREADS if (st != SONDE_OK) return sn_py_raise(&err);
@@ -159,9 +161,11 @@ static PyObject *profile_write(PyObject *self, PyObject *args)
     sonde_error err;
     sonde_status st;
     PyObject *before = NULL;
-    if (!PyArg_ParseTuple(args, "zzp|O!", &o.format, &o.categories, &o.folded_nodes,
+    long long limit = 0;
+    if (!PyArg_ParseTuple(args, "zzpL|O!", &o.format, &o.categories, &o.folded_nodes, &limit,
                           sn_py.profile_type, &before))
         return NULL;
+    o.trace_limit = limit;
     compare_with(&o, before);
     Py_BEGIN_ALLOW_THREADS st =
         sonde_profile_write(profile_of(self), &o, sn_py_pile_add, &out, &err);
@@ -291,13 +295,14 @@ static PyObject *profile_findings(PyObject *self, PyObject *none)
 
 PyObject *sn_py_change_dict(const sonde_change *c)
 {
-    return Py_BuildValue(
-        "{s:N,s:N,s:N,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:N}", "name",
-        sn_py_text(c->name), "op_type", sn_py_text(c->op_type), "node", sn_py_text(c->node),
-        "old_ns", c->old_ns, "new_ns", c->new_ns, "old_share", c->old_share, "new_share",
-        c->new_share, "old_calls", c->old_calls, "new_calls", c->new_calls, "old_median_ns",
-        c->old_median_ns, "new_median_ns", c->new_median_ns, "ratio", c->ratio, "low", c->low,
-        "high", c->high, "p", c->p, "verdict", sn_py_text(sonde_verdict_text(c->verdict)));
+    return Py_BuildValue("{s:N,s:N,s:N,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:N,s:n}",
+                         "name", sn_py_text(c->name), "op_type", sn_py_text(c->op_type), "node",
+                         sn_py_text(c->node), "old_ns", c->old_ns, "new_ns", c->new_ns, "old_share",
+                         c->old_share, "new_share", c->new_share, "old_calls", c->old_calls,
+                         "new_calls", c->new_calls, "old_median_ns", c->old_median_ns,
+                         "new_median_ns", c->new_median_ns, "ratio", c->ratio, "low", c->low,
+                         "high", c->high, "p", c->p, "verdict",
+                         sn_py_text(sonde_verdict_text(c->verdict)), "turns", (Py_ssize_t)c->turns);
 }
 
 /* The total, then the rows. */

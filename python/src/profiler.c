@@ -3,6 +3,7 @@
  * Record (a labelled stretch of the user's code), the memory profiler and hardware counters. */
 #include "binding.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -230,11 +231,60 @@ typedef struct record_object {
     size_t n, cap;
 } record_object;
 
+/* Labels of the records that are open on this thread, innermost last: what it hands to another
+ * thread belongs to them. Those too deep are not among them. */
+enum { MOST_DEEP = 32 };
+static _Thread_local struct {
+    const void *owner;
+    PyObject *bytes; /* a reference */
+    bool warm_up;
+} around[MOST_DEEP];
+static _Thread_local size_t n_around;
+
+static void come_around(const record_object *r)
+{
+    if (n_around == MOST_DEEP)
+        return;
+    Py_INCREF(r->bytes);
+    around[n_around].owner = r;
+    around[n_around].bytes = r->bytes;
+    around[n_around++].warm_up = r->warm_up != 0;
+}
+
+static void leave_around(const record_object *r)
+{
+    size_t at = n_around;
+    while (at > 0 && around[at - 1].owner != r)
+        at--;
+    if (at == 0)
+        return;
+    PyObject *bytes = around[at - 1].bytes;
+    memmove(&around[at - 1], &around[at], (n_around - at) * sizeof *around);
+    n_around--;
+    Py_DECREF(bytes);
+}
+
+/* open_record() -> (label, warm_up) of the innermost record, or None */
+static PyObject *open_record_of_thread(PyObject *module, PyObject *none)
+{
+    (void)module;
+    (void)none;
+    bool warm_up = false;
+    for (size_t i = 0; i < n_around; i++)
+        warm_up |= around[i].warm_up;
+    if (n_around == 0)
+        Py_RETURN_NONE;
+    return Py_BuildValue("(NO)", sn_py_text(PyBytes_AsString(around[n_around - 1].bytes)),
+                         warm_up ? Py_True : Py_False);
+}
+
 static void record_dealloc(PyObject *self)
 {
     record_object *r = (record_object *)self;
-    while (r->n)
+    while (r->n) {
+        leave_around(r);
         sonde_record_end(r->open[--r->n].record);
+    }
     PyMem_Free(r->open);
     Py_XDECREF(r->bytes);
     free_object(self);
@@ -283,6 +333,7 @@ static PyObject *record_enter(PyObject *self, PyObject *none)
         return sn_py_raise(&err);
     o->thread = PyThread_get_thread_ident();
     r->n++;
+    come_around(r);
     Py_INCREF(self);
     return self;
 }
@@ -300,6 +351,7 @@ static PyObject *record_exit(PyObject *self, PyObject *args)
     sonde_record *record = r->open[at - 1].record;
     memmove(&r->open[at - 1], &r->open[at], (r->n - at) * sizeof *r->open);
     r->n--;
+    leave_around(r);
     sonde_record_end(record);
     Py_RETURN_NONE;
 }
@@ -417,6 +469,7 @@ static PyMethodDef functions[] = {{"stream_start", stream_start, METH_VARARGS, N
                                   {"memory_trace", memory_trace, METH_NOARGS, NULL},
                                   {"counters_start", counters_start, METH_NOARGS, NULL},
                                   {"counters_stop", counters_stop, METH_NOARGS, NULL},
+                                  {"open_record", open_record_of_thread, METH_NOARGS, NULL},
                                   {NULL, NULL, 0, NULL}};
 
 /* ------------------------------------------------------------------ types */

@@ -173,7 +173,7 @@ static PyObject *result_tuple(const sonde_quantized *made, const job *j)
     if (sonde_quantized_info_get(made, &i, &err))
         return sn_py_raise(&err);
     return Py_BuildValue(
-        "N{s:n,s:n,s:n,s:K,s:K,s:L,s:L,s:n,s:n,s:d,s:d,s:O,s:n,s:n,s:n,s:n,s:O,s:d,s:d}",
+        "N{s:n,s:n,s:n,s:K,s:K,s:L,s:L,s:n,s:n,s:d,s:d,s:O,s:n,s:n,s:n,s:n,s:n,s:O,s:d,s:d}",
         row_list(made), "products", (Py_ssize_t)i.products, "products_quantized",
         (Py_ssize_t)i.products_quantized, "nodes_quantized", (Py_ssize_t)i.nodes_quantized,
         "weight_bytes_before", (unsigned long long)i.weight_bytes_before, "weight_bytes_after",
@@ -183,7 +183,8 @@ static PyObject *result_tuple(const sonde_quantized *made, const job *j)
         "goal_missed", i.goal_missed ? Py_True : Py_False, "left_for_goal",
         (Py_ssize_t)i.left_for_goal, "body_products", (Py_ssize_t)i.body_products,
         "body_products_quantized", (Py_ssize_t)i.body_products_quantized, "left_over",
-        (Py_ssize_t)sonde_samples_left_over(j->samples), "widened", i.widened ? Py_True : Py_False,
+        (Py_ssize_t)sonde_samples_left_over(j->samples), "skipped",
+        (Py_ssize_t)sonde_samples_skipped(j->samples), "widened", i.widened ? Py_True : Py_False,
         "before_ms", s->runs ? s->before_ms : Py_NAN, "after_ms", s->runs ? s->after_ms : Py_NAN);
 }
 

@@ -32,6 +32,14 @@ static PyObject *metrics_text(PyObject *module, PyObject *args)
     Py_END_ALLOW_THREADS return sn_py_pile_finish(&out, 0, st, &err);
 }
 
+static PyObject *environment_finish(PyObject *module, PyObject *none)
+{
+    (void)module;
+    (void)none;
+    Py_BEGIN_ALLOW_THREADS sonde_environment_finish();
+    Py_END_ALLOW_THREADS Py_RETURN_NONE;
+}
+
 static PyObject *recorder_info(PyObject *module, PyObject *none)
 {
     (void)module;
@@ -75,6 +83,7 @@ static PyObject *otlp_send(PyObject *module, PyObject *args)
 
 static PyMethodDef functions[] = {{"metrics_start", metrics_start, METH_NOARGS, NULL},
                                   {"metrics_text", metrics_text, METH_VARARGS, NULL},
+                                  {"environment_finish", environment_finish, METH_NOARGS, NULL},
                                   {"recorder_info", recorder_info, METH_NOARGS, NULL},
                                   {"otlp_send", otlp_send, METH_VARARGS, NULL},
                                   {NULL, NULL, 0, NULL}};

@@ -129,12 +129,13 @@ static PyObject *row_tuple(const sonde_whatif_row *r, size_t scenarios)
 static PyObject *scenario_dict(const sonde_whatif_scenario *s)
 {
     return Py_BuildValue(
-        "{s:N,s:d,s:d,s:d,s:d,s:K,s:K,s:L,s:i,s:L,s:s,s:n,s:O,s:N}", "scenario",
+        "{s:N,s:d,s:d,s:d,s:d,s:K,s:K,s:L,s:i,s:L,s:s,s:n,s:O,s:N,s:N,s:N}", "scenario",
         sn_py_text(s->name), "total_ms", s->total_ns / 1e6, "speedup", s->speedup, "low", s->low,
         "high", s->high, "weight_bytes", (unsigned long long)s->weight_bytes, "peak_bytes",
         (unsigned long long)s->peak_bytes, "changed", (long long)s->changed, "threads", s->threads,
         "batch", (long long)s->batch, "precision", s->precision, "runs", (Py_ssize_t)s->runs,
-        "cached", s->cached ? Py_True : Py_False, "reason", sn_py_text(s->reason));
+        "cached", s->cached ? Py_True : Py_False, "measured", sn_py_text(s->measured), "machine",
+        sn_py_text(s->machine), "reason", sn_py_text(s->reason));
 }
 
 static int append(PyObject *list, PyObject *item)
