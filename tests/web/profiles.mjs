@@ -7,6 +7,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { gunzipSync } from "node:zlib";
 import { hostileModel, hostileFile } from "./hostile.mjs";
 
 const run = promisify(execFile);
@@ -31,7 +32,7 @@ export function folder() {
 
 export async function sonde(...args) {
   const env = { ...process.env, XDG_CACHE_HOME: join(folder(), "cache") };
-  for (const name of Object.keys(env)) if (/^SONDE_(TIMING|TRACE|PROFILE|LEVEL|THREADS|CPU|LOG)$/.test(name)) delete env[name];
+  for (const name of Object.keys(env)) if (/^SONDE_(TIMING|TRACE|TRACE_LIMIT|PROFILE|LEVEL|THREADS|CPU|LOG)$/.test(name)) delete env[name];
   return run(PROGRAM, args, { env, maxBuffer: 1 << 26 });
 }
 
@@ -65,12 +66,18 @@ const once = (key, make) => {
   return kept.get(key);
 };
 
+/** The line of JSON at the head of a page's data. */
+function headerOf(file) {
+  const data = gunzipSync(readFileSync(file));
+  return JSON.parse(data.subarray(0, data.indexOf(10)).toString("utf8"));
+}
+
 async function profile(name, model, runs, ...options) {
   const at = (suffix) => join(folder(), `${name}${suffix}`);
-  const outputs = [".html", ".summary.json", ".pftrace"].flatMap((suffix) => ["-o", at(suffix)]);
+  const outputs = [".html", ".summary.json", ".pftrace", ".page.gz"].flatMap((suffix) => ["-o", at(suffix)]);
   await sonde("profile", model, "-q", "-w", "1", "-n", String(runs), "--memory", ...options, ...outputs);
   await intoPage(at(".html"));
-  return { name, page: at(".html"), trace: at(".pftrace"), summary: JSON.parse(readFileSync(at(".summary.json"), "utf8")) };
+  return { name, page: at(".html"), trace: at(".pftrace"), summary: JSON.parse(readFileSync(at(".summary.json"), "utf8")), header: headerOf(at(".page.gz")) };
 }
 
 /** One of MODELS, profiled: { page, trace, summary, op }. */
@@ -128,6 +135,24 @@ export const onnxruntimeProfile = () =>
       event("Session", "model_run", t, 500),
     ]);
     return report("onnxruntime", [event("Session", "session_initialization", 5, 100), ...runs]);
+  });
+
+/** Twenty runs of a large step and a small one, and another in which the small one waited for 40 ms. */
+export const hiccupProfile = () =>
+  once("hiccup", () => {
+    const event = (cat, name, ts, dur, args = {}) => ({ cat, pid: 7, tid: 9, ph: "X", name, ts, dur, args });
+    const node = (name, ts, dur, op, shape) =>
+      event("Node", `${name}_kernel_time`, ts, dur, { op_name: op, provider: "CPUExecutionProvider", input_type_shape: [{ float: shape }], output_type_shape: [{ float: shape }] });
+    const runs = [...Array(21).keys()].flatMap((k) => {
+      const [t, small] = [100_000 * (k + 1), k === 10 ? 40_000 : 20];
+      return [
+        node("large", t + 10, 900, "Conv", [1, 3, 8, 8]),
+        node("small", t + 915, small, "Relu", [1, 4, 8, 8]),
+        event("Session", "SequentialExecutor::Execute", t + 1, 960 + small),
+        event("Session", "model_run", t, 970 + small),
+      ];
+    });
+    return report("hiccup", [event("Session", "session_initialization", 5, 100), ...runs]);
   });
 
 /** PyTorch's trace of three training steps: forward, backward and optimiser as its users label them. */

@@ -73,7 +73,7 @@ function rowOf(name, op, kernel, node, steps, means, wall) {
   const mean = steps.reduce((sum, k) => sum + means[k], 0);
   const product = op === "Conv" || op === "MatMul";
   return {
-    name, op, kernel, node, calls: steps.length, mean_ns: mean, share: mean / wall, call_mean_ns: mean / steps.length,
+    name, op, kernel, node, calls: steps.length, mean_ns: mean, share: mean / wall, usual_ns: mean, usual_share: mean / wall, call_mean_ns: mean / steps.length,
     call_p50_ns: mean / steps.length, call_p99_ns: (1.1 * mean) / steps.length, flops: product ? 40_000 * steps.length : 512 * steps.length,
     bytes: 3 * BYTES * steps.length, roofline: product ? 0.4 : 0.2, bound: product ? "compute" : "l2", arithmetic: product ? "f32" : "",
     step: steps[0],
@@ -91,6 +91,8 @@ function tables(steps, means, wall) {
   const other = { ...rowOf("[Other]", "", "", "", [], means, wall), calls: 0, flops: 0, bytes: 0, roofline: null, bound: "", step: -1, bracket: true };
   other.mean_ns = wall - means.reduce((a, b) => a + b, 0);
   other.share = other.mean_ns / wall;
+  other.usual_ns = other.mean_ns;
+  other.usual_share = other.share;
   other.call_mean_ns = other.call_p50_ns = other.call_p99_ns = 0;
   const kernel = (op) => `sn_f32_${op.toLowerCase()}_c`;
   const down = (rows) => rows.sort((a, b) => b.mean_ns - a.mean_ns);

@@ -21,11 +21,12 @@ const section = (title: string, ...children: (Node | null)[]): HTMLElement => h(
 
 export function rowFacts(row: Row): Fact[] {
   return [
-    ["time per run", `${f.time(row.mean_ns)} (${f.percent(row.share)})`],
+    ["time per run", `${f.time(row.usual_ns)} (${f.percent(row.usual_share)})`],
+    ["mean per run", `${f.time(row.mean_ns)} (${f.percent(row.share)} of the mean)`],
     ["calls per run", f.count(row.calls)],
-    ["per call", row.calls > 0 ? `${f.time(row.call_mean_ns)}; median ${f.time(row.call_p50_ns)}, p99 ${f.time(row.call_p99_ns)}` : null],
-    ["speed", f.gflops(row.flops, row.mean_ns)],
-    ["bandwidth", f.bandwidth(row.bytes, row.mean_ns)],
+    ["per call", row.calls > 0 ? `mean ${f.time(row.call_mean_ns)}; median ${f.time(row.call_p50_ns)}, p99 ${f.time(row.call_p99_ns)}` : null],
+    ["speed", f.gflops(row.flops, row.usual_ns)],
+    ["bandwidth", f.bandwidth(row.bytes, row.usual_ns)],
     ["of the peak", row.roofline === null ? null : `${f.percent(row.roofline)} (bound by ${row.bound})`],
     ["arithmetic", row.arithmetic],
     ["kernel", row.kernel ? h("code", null, row.kernel) : null],
@@ -109,7 +110,7 @@ function spanFacts(p: Profile, i: number): Fact[] {
 
 function stepList(page: Page, steps: number[]): HTMLElement {
   const p = page.profile;
-  const time = (i: number): number => (p.steps[i].rows[1] >= 0 ? p.rows.node[p.steps[i].rows[1]].mean_ns : 0);
+  const time = (i: number): number => (p.steps[i].rows[1] >= 0 ? p.rows.node[p.steps[i].rows[1]].usual_ns : 0);
   const order = steps.sort((a, b) => time(b) - time(a));
   return h(
     "div",

@@ -221,21 +221,19 @@ export function density(p: Profile, n: number): Float32Array {
   return out;
 }
 
-/** The time of the last `n` measured runs with some room at both sides; null: there is none. */
-export function lastRuns(p: Profile, n: number): [number, number] | null {
-  let from = Infinity;
-  let to = 0;
-  let found = 0;
-  for (let k = p.runs.n - 1; k >= 0 && found < n; k--) {
-    const i = p.runs.span[k];
-    if (p.spans.flags[i] & 1) continue;
-    found++;
-    from = Math.min(from, p.spans.start[i]);
-    to = Math.max(to, p.spans.start[i] + p.spans.duration[i]);
+/** The time of one measured run as runs usually are, with a little room at both sides: the last of those nearest to the median; null: there is none. */
+export function typicalRun(p: Profile): [number, number] | null {
+  let best = -1;
+  let least = Infinity;
+  for (let k = p.runs.n - 1; k >= 0; k--) {
+    if (p.spans.flags[p.runs.span[k]] & 1) continue;
+    const off = Math.abs(p.runs.wall[k] - p.summary.wall.p50);
+    if (off < least || best < 0) [best, least] = [k, off];
   }
-  if (!found) return null;
-  const room = (to - from) * 0.05;
-  return [Math.max(0, from - room), Math.min(p.end, to + room)];
+  if (best < 0) return null;
+  const i = p.runs.span[best];
+  const room = p.spans.duration[i] * 0.03;
+  return [Math.max(0, p.spans.start[i] - room), Math.min(p.end, p.spans.start[i] + p.spans.duration[i] + room)];
 }
 
 /** Distances of ticks: 1, 2 or 5 times a power of ten, at least `least`. */

@@ -5,6 +5,7 @@ import { decode, inflate } from "./decode";
 import type { Page } from "./state";
 
 const PAUSE = 1000; // ms between the end of one answer and the next question
+const FIRST_PAUSE = 200; // until there are figures: somebody waits for them
 const TRIES = 12; // without an answer: the program has ended
 
 export function live(page: Page): void {
@@ -12,7 +13,8 @@ export function live(page: Page): void {
   let silent = 0;
   const ended = (): void => page.replace({ ...page.data, profiles: [...page.data.profiles], live: false });
   const ask = async (): Promise<void> => {
-    let pause = PAUSE;
+    const waiting = (): boolean => !page.data.profiles[0].summary.iterations;
+    let pause = waiting() ? FIRST_PAUSE : PAUSE;
     try {
       const answer = await fetch(`data${location.search}`, { headers: version ? { "If-None-Match": version } : {}, cache: "no-store" });
       silent = 0;
@@ -23,6 +25,7 @@ export function live(page: Page): void {
         profile.title = page.data.profiles[0].title;
         page.replace({ profiles: [profile], comparison: null, live: !ended });
         if (ended) return;
+        pause = waiting() ? FIRST_PAUSE : PAUSE;
       } else if (answer.status !== 304) return ended();
     } catch {
       if (++silent === TRIES) return ended();
@@ -30,5 +33,5 @@ export function live(page: Page): void {
     }
     setTimeout(() => void ask(), pause);
   };
-  setTimeout(() => void ask(), PAUSE);
+  void ask();
 }

@@ -61,6 +61,9 @@ function help(view: View): void {
   dialog.showModal();
 }
 
+/** Of a path its last part: profiles of other programs name no model, so their file tells which one is shown. */
+const fileName = (path: string): string => path.split(/[\\/]/).filter(Boolean).pop() ?? "";
+
 class Shell {
   private readonly page: Page;
   private readonly main = h("main", { id: "view", tabindex: -1 });
@@ -92,7 +95,7 @@ class Shell {
     const p = this.page.profile;
     const { wall, iterations } = p.summary;
     const trends = onlyTrends(p) ? (p.trends ?? []) : [];
-    const name = trends.length > 1 ? `${f.count(trends.length)} trends` : (trends[0]?.title ?? p.model);
+    const name = trends.length > 1 ? `${f.count(trends.length)} trends` : (trends[0]?.title ?? (p.model || fileName(p.title)));
     nameFiles(name);
     clear(this.top);
     append(this.top, [

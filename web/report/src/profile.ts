@@ -62,7 +62,7 @@ export interface Step {
   rows: [op: number, node: number, shape: number, kernel: number]; // its row of each table; -1: none
 }
 
-/** A row of the timing table; figures are means per run. */
+/** A row of the timing table; figures are per run. The page shows the usual ones, which one slow run does not move. */
 export interface Row {
   name: string;
   op: string;
@@ -70,7 +70,9 @@ export interface Row {
   node: string; // an example; rows by node: all of them, comma-separated
   calls: number;
   mean_ns: number;
-  share: number; // 0…1 of the wall time
+  share: number; // 0…1 of the mean wall time
+  usual_ns: number; // the median of the runs it is in, times how many these are of all
+  usual_share: number; // 0…1 of the sum over the rows
   call_mean_ns: number;
   call_p50_ns: number;
   call_p99_ns: number;
@@ -79,6 +81,7 @@ export interface Row {
   roofline: number | null; // 0…1 of the nearest peak
   bound: string; // that peak: "compute", "l2", "l3", "memory"
   arithmetic: string;
+  direct?: boolean; // its operations are those of direct arithmetic; its kernel does fewer
   hw?: HardwareCounts;
   step: number; // the first one; -1: none
   bracket?: boolean; // time that belongs to no operator
@@ -124,6 +127,7 @@ export interface Finding {
   finding: string;
   evidence: string;
   remedy: string;
+  gain?: number; // 0…1: the share of a run that the remedy is about, and may gain at most
 }
 
 export interface Scenario {
@@ -330,7 +334,9 @@ export function runTitle(p: Profile, i: number): string {
 export const stepTitle = (s: Step): string => (s.post_op ? `${s.op}+${s.post_op}` : s.op);
 /** The nodes of the model behind a step; a step of a file that tells none is its own. */
 export const stepNodes = (s: Step): Origin[] => (s.origins.length ? s.origins : [{ name: s.name, op: s.op }]);
-export const stepNode = (s: Step): string => s.name || stepTitle(s);
+/** A step that is no node's ("[Reorder]") goes by what it works on: the node that made it, or the tensor. */
+export const stepNode = (s: Step): string =>
+  s.name || (s.op.startsWith("[") && (s.origins[0]?.name || s.inputs.find((t) => t.name && !t.constant)?.name)) || stepTitle(s);
 
 /** "1×3×224×224 f32" */
 export function tensorText(t: Tensor): string {

@@ -3,6 +3,7 @@
 // well as ten. Keys: up and down choose, Home and End jump, Enter acts.
 import { append, button, clear, h, perFrame } from "./dom";
 import { plain } from "./format";
+import { endKept } from "./names";
 import { save } from "./picture";
 
 export interface Column<T> {
@@ -15,6 +16,7 @@ export interface Column<T> {
   value?(row: T): number | string | null; // to sort by, and in CSV: the plain number; else the text
   bar?(row: T): number; // 0…1: a bar behind the figure
   color?(row: T): string | null; // a mark before the text
+  name?(row: T): string; // shown in place of a text of nodes' names; it keeps its end where the column is too narrow
   cell?(row: T): string; // a class
   width?: string; // of the grid: "minmax(8rem, 2fr)"; numbers: "7rem"
 }
@@ -232,7 +234,8 @@ export class Table<T> {
         cell.append(bar);
       }
       const shown = text.length > 400 ? `${text.slice(0, 400)}…` : text;
-      append(cell, [h("span", { dir: column.number ? null : "auto", title: text.length > 14 ? shown : null }, shown)]);
+      const title = text.length > 14 ? shown : null;
+      append(cell, [column.name && text.length > 14 ? h("span", { title }, endKept(column.name(data))) : h("span", { dir: column.number ? null : "auto", title }, shown)]);
       element.append(cell);
     }
     return element;

@@ -22,8 +22,8 @@ const BY: [By, string][] = [
 
 /** As sonde diff judges the whole and each row. */
 const RULE =
-  "Slower or faster: the medians differ by 2 % or more, a rank test gives p < 1 %, and the 95 % interval does not contain 0. " +
-  "Same: the interval lies within ±5 %. Unclear: anything else.";
+  "Slower or faster: the change is 2 % or more, and the interval does not contain 0. Same: the interval lies within ±5 %. " +
+  "Unclear: anything else. The intervals of all rows together are right with 95 %.";
 
 /** "12.3 % slower", with how sure that is. */
 function headline(total: Change): HTMLElement {

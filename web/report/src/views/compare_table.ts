@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rows of a comparison as a table, and which row of the profile that is shown each one belongs to.
 import * as f from "../format";
+import { nodesText } from "../names";
 import { type Change, type Profile, ROW_KEYS } from "../profile";
 import type { Page } from "../state";
 import { Table } from "../table";
@@ -64,7 +65,7 @@ export function changeTable(page: Page, by: By, rows: Change[], total: Change, f
     name: `comparison by ${by === "op" ? "type" : by}`,
     columns: [
       { id: "name", title: titles[by], text: (row) => (row === total ? "Whole run" : row.name), width: "minmax(9rem, 1fr)" },
-      ...(by === "op" ? [] : [by === "node" ? { id: "node", title: "Nodes", text: (row: Change) => row.node, width: "minmax(9rem, 1.5fr)" } : { id: "op", title: "Type", text: (row: Change) => row.op, width: "8rem" }]),
+      ...(by === "op" ? [] : [by === "node" ? { id: "node", title: "Nodes", name: (row: Change) => nodesText(row.node), text: (row: Change) => row.node, width: "minmax(9rem, 1.5fr)" } : { id: "op", title: "Type", text: (row: Change) => row.op, width: "8rem" }]),
       { id: "old", title: "Before", hint: "Median per run", unit: "ns", number: true, text: (row) => (row.verdict === "new" ? "" : f.time(row.old_median_ns)), value: (row) => row.old_median_ns },
       { id: "new", title: "After", hint: "Median per run", unit: "ns", number: true, text: (row) => (row.verdict === "gone" ? "" : f.time(row.new_median_ns)), value: (row) => row.new_median_ns },
       { id: "difference", title: "Difference", hint: "Of the medians", unit: "ns", number: true, text: (row) => signed(row.new_median_ns - row.old_median_ns), value: (row) => row.new_median_ns - row.old_median_ns },

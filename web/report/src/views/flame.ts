@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flame graph: where a run's time goes, by operator type, node and thread, as the mean of the measured runs. A
+// The flame graph: where a run's time goes, by operator type, node and thread, as the usual time of the measured runs. A
 // frame that is clicked fills the width; the number of that frame is in the address.
 import { onTheme } from "../colors";
 import { append, button, empty, h, perFrame, sharp, tooltip } from "../dom";
@@ -37,7 +37,7 @@ class Flame implements Opened {
     null,
     empty(
       "No measured run",
-      "This profile holds no run that was measured, so there is no mean to show. Tick “warm-ups”, or measure runs:",
+      "This profile holds no run that was measured, so there is no time per run to show. Tick “warm-ups”, or measure runs:",
       "sonde profile MODEL -n 20 -o report.html",
     ),
   );
@@ -140,7 +140,7 @@ class Flame implements Opened {
     const name = f.shorten(f.plain(this.nameOf(v.root)), 60);
     this.canvas.setAttribute(
       "aria-label",
-      `Flame graph of ${name}: ${f.time(v.tree.total[v.root] / v.tree.runs)} per run, mean of ${f.count(v.tree.runs)} runs. ` +
+      `Flame graph of ${name}: ${f.time(v.tree.total[v.root] / v.tree.runs)} per run, median of ${f.count(v.tree.runs)} runs. ` +
         "Arrow keys move between frames, Enter zooms, Escape zooms out.",
     );
   }

@@ -44,6 +44,7 @@ export class GraphView implements Opened {
   private readonly layouter = new Layouter();
   private readonly draw: () => void;
   private readonly unwatch: () => void;
+  private readonly watch = new ResizeObserver(() => this.stageResized()); // legend and strip take some of the room
   private placed = false; // the camera has been put somewhere
   private fresh = false; // a selection whose details may open beside the graph and make it smaller
   private closed = false;
@@ -83,6 +84,7 @@ export class GraphView implements Opened {
     this.readOpen();
     this.lay();
     this.strip.show();
+    this.watch.observe(this.tools.stage);
   }
 
   // ---------------------------------------------------------------- what is drawn
@@ -341,6 +343,10 @@ export class GraphView implements Opened {
     this.camera.width = Math.max(1, this.tools.stage.clientWidth);
     this.camera.height = Math.max(1, this.tools.stage.clientHeight);
   }
+  private stageResized(): void {
+    this.size();
+    this.draw();
+  }
   resized(): void {
     this.size();
     this.strip.show();
@@ -373,6 +379,7 @@ export class GraphView implements Opened {
   }
   close(): void {
     this.closed = true;
+    this.watch.disconnect();
     this.unwatch();
     this.layouter.close();
   }

@@ -4,6 +4,7 @@
 import { heat, inkOn, opColor, type Theme } from "../colors";
 import * as f from "../format";
 import type { Layout } from "../layout";
+import { namesOf } from "../names";
 import type { Surface } from "../picture";
 import type { Profile } from "../profile";
 import type { Area } from "./graph_camera";
@@ -50,7 +51,22 @@ export function fit(text: string, font: string, room: number): string {
   return shown;
 }
 
-function widthOf(text: string): number {
+const shown = new WeakMap<Profile, Map<string, string>>();
+/** A name of a node as it fits, so that it is told from others. */
+export function fitName(p: Profile, name: string, room: number): string {
+  let texts = shown.get(p);
+  if (!texts) shown.set(p, (texts = new Map()));
+  const key = `${Math.floor(room)} ${name}`;
+  let text = texts.get(key);
+  if (text === undefined) {
+    text = namesOf(p).fit(name, (wording) => widthOf(wording) <= room);
+    if (texts.size > 40_000) texts.clear();
+    texts.set(key, text);
+  }
+  return text;
+}
+
+export function widthOf(text: string): number {
   meter ??= document.createElement("canvas").getContext("2d") as CanvasRenderingContext2D;
   meter.font = TEXT;
   return meter.measureText(text).width + 2;
@@ -190,7 +206,7 @@ function drawText(s: Surface, scene: Scene, box: Box, x: number, y: number, ink:
   s.font = TITLE;
   s.text(fit(box.title, TITLE, room), x + 8, y + 19);
   s.font = TEXT;
-  s.text(fit(box.name, TEXT, room), x + 8, y + 36);
+  s.text(box.kind === "step" ? fitName(scene.p, box.name, room) : fit(box.name, TEXT, room), x + 8, y + 36);
   const badge = box.badge ? fit(box.badge, TEXT, 96) : "";
   s.text(figuresOf(box, badge ? room - widthOf(badge) - 4 : room), x + 8, y + 53);
   if (badge) {

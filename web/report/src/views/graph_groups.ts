@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps by hierarchy: a large graph is first shown as a few boxes that open. Names such as "/layer1/layer1.0/conv1"
 // tell where a node belongs; where they tell nothing, steps that run one behind the other make a group.
-import type { Profile } from "../profile";
+import { type Profile, stepNode } from "../profile";
 
 export interface Group {
   id: number; // the same whenever the same steps are grouped
@@ -15,7 +15,7 @@ const DEEPEST = 12;
 const MANY = 300; // children of one group; more are cut into runs
 const RUN = 50;
 /** Above so many steps a graph opens as groups. */
-export const LARGE = 1500;
+export const LARGE = 600;
 const FEW = 8; // boxes say too little: the largest of them is opened
 
 export const isGroup = (child: Group | number): child is Group => typeof child !== "number";
@@ -37,8 +37,21 @@ interface Branch {
 }
 const branch = (name: string): Branch => ({ name, children: [], branches: new Map() });
 
+/** By step: the name that says where it belongs. Of a step without one, it is that of who makes what it reads. */
+function placesOf(p: Profile, steps: number[]): string[] {
+  const makers = new Map<string, string>();
+  const keyOf = (t: { name: string; value?: number }): string => (t.value ? `#${t.value}` : t.name);
+  return steps.map((i) => {
+    const step = p.steps[i];
+    const own = step.name || (step.op.startsWith("[") ? (step.origins[0]?.name ?? "") : "");
+    const name = own || (step.inputs.map((t) => makers.get(keyOf(t))).find(Boolean) ?? "") || (step.op.startsWith("[") ? stepNode(step) : "");
+    for (const t of step.outputs) if (keyOf(t)) makers.set(keyOf(t), name);
+    return name.slice(0, 400);
+  });
+}
+
 function branchesOf(p: Profile, steps: number[]): Branch {
-  const names = steps.map((i) => p.steps[i].name.slice(0, 400));
+  const names = placesOf(p, steps);
   const sign = separator(names);
   const root = branch("");
   steps.forEach((step, i) => {

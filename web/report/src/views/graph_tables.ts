@@ -2,7 +2,8 @@
 // The bindings of a profile: which steps each has, which one is the body of a step of another, and what a step with
 // bodies takes together with them.
 import * as f from "../format";
-import { Cat, isWarmup, type Profile, type Row, type Step, stepNode, stepTitle, tensorText } from "../profile";
+import { Cat, type Profile, type Row, type Step, stepNode, stepTitle, tensorText } from "../profile";
+import { usualRun } from "../usual";
 
 export interface TableInfo {
   table: number;
@@ -14,7 +15,7 @@ export interface TableInfo {
 interface Facts {
   tables: TableInfo[];
   sharers: Uint32Array; // by row of the table by node: steps that are in it
-  within: Float64Array; // by the same: what steps with bodies take together with them, per run
+  within: Float64Array; // by the same: what steps with bodies take together with them, in a run as a rule
   bodies: Map<number, TableInfo[]>; // by step
 }
 const known = new WeakMap<Profile, Facts>();
@@ -35,6 +36,7 @@ function factsOf(p: Profile): Facts {
   for (const info of tables.values()) info.steps.sort((a, b) => p.steps[a].index - p.steps[b].index || a - b);
   const made = { tables: [...tables.values()], sharers, within: new Float64Array(p.rows.node.length), bodies: new Map<number, TableInfo[]>() };
   readSpans(p, infoOf, made);
+  addBodies(p, made);
   known.set(p, made);
   return made;
 }
@@ -49,29 +51,38 @@ function readSpans(p: Profile, infoOf: TableInfo[], made: Facts): void {
     if (!info) continue;
     info.time += duration[i];
     if (category[i] !== Cat.Operator) continue;
-    const { control, rows } = p.steps[step[i]];
-    if (control && rows[1] >= 0 && !isWarmup(p, i)) made.within[rows[1]] += duration[i];
-    const around = infoOf[above[i]];
-    if (!around || around === info) continue;
+    const outer = infoOf[above[i]];
+    if (!outer || outer === info) continue;
     if (info.owner < 0) info.owner = above[i];
     const list = made.bodies.get(above[i]);
     if (!list) made.bodies.set(above[i], [info]);
     else if (!list.includes(info)) list.push(info);
   }
-  if (p.record_ns !== null && made.within.some((ns) => ns > 0)) leaveOutRecorder(p, p.record_ns, made.within);
-  for (let r = 0; r < made.within.length; r++) made.within[r] /= Math.max(1, p.runs.n);
 }
 
-/** What is recorded inside of a step with bodies makes its span longer; the run's time is without that, too. */
-function leaveOutRecorder(p: Profile, record: number, within: Float64Array): void {
-  const { n, step, parent } = p.spans;
-  for (let i = 0; i < n; i++) {
-    if (isWarmup(p, i)) continue;
-    for (let at = parent[i]; at >= 0; at = parent[at]) {
-      const around = p.steps[step[at]];
-      if (around?.control && around.rows[1] >= 0) within[around.rows[1]] -= record;
+/** The rows of what runs inside of a step, at any depth. */
+function rowsInside(p: Profile, bodies: Map<number, TableInfo[]>, step: number, rows: Set<number>, seen: Set<number>): void {
+  if (seen.has(step)) return;
+  seen.add(step);
+  for (const info of bodies.get(step) ?? []) {
+    for (const i of info.steps) {
+      if (p.steps[i].rows[1] >= 0) rows.add(p.steps[i].rows[1]);
+      rowsInside(p, bodies, i, rows, seen);
     }
   }
+}
+
+/** A step with bodies takes what its own row says and what the rows inside say: these add up, as medians of sums do not. */
+function addBodies(p: Profile, made: Facts): void {
+  const inside = new Map<number, Set<number>>(); // by row: a node that is bound twice has one
+  for (const step of made.bodies.keys()) {
+    const own = p.steps[step].rows[1];
+    if (own < 0) continue;
+    let rows = inside.get(own);
+    if (!rows) inside.set(own, (rows = new Set([own])));
+    rowsInside(p, made.bodies, step, rows, new Set());
+  }
+  for (const [own, rows] of inside) for (const row of rows) made.within[own] += p.rows.node[row]?.usual_ns ?? 0;
 }
 
 export const tablesOf = (p: Profile): TableInfo[] => factsOf(p).tables;
@@ -120,12 +131,12 @@ export const rowOf = (p: Profile, step: Step): Row | null => p.rows.node[step.ro
 /** How many steps the figures of a step belong to; 1: to it alone. */
 export const sharersOf = (p: Profile, step: Step): number => factsOf(p).sharers[step.rows[1]] ?? 1;
 
-/** What a step takes per run, with its bodies; null: not timed. */
+/** What a step takes in a run as a rule, with its bodies; null: not timed. */
 export function figuresOf(p: Profile, step: Step): { time: number; share: number } | null {
   const row = rowOf(p, step);
   if (!row) return null;
   const whole = step.control ? factsOf(p).within[step.rows[1]] : 0;
-  if (!(whole > row.mean_ns)) return { time: row.mean_ns, share: row.share };
-  const run = p.summary.wall.mean;
-  return { time: whole, share: run > 0 ? Math.min(1, whole / run) : row.share };
+  if (!(whole > row.usual_ns)) return { time: row.usual_ns, share: row.usual_share };
+  const run = usualRun(p);
+  return { time: whole, share: run > 0 ? Math.min(1, whole / run) : row.usual_share };
 }

@@ -31,7 +31,7 @@ export function tipOf(p: Profile, box: Box | undefined): string[] {
   if (nodes.length > MOST) lines.push(`and ${f.count(nodes.length - MOST)} more nodes`);
   if (!step.control) return lines;
   const row = rowOf(p, step);
-  lines.push(`with its bodies, which are bindings of their own${row ? `; ${f.time(row.mean_ns)} without them` : ""}`);
+  lines.push(`with its bodies, which are bindings of their own${row ? `; ${f.time(row.usual_ns)} without them` : ""}`);
   if (bodiesOf(p, box.step).length) lines.push("double click or Enter opens a body");
   return lines;
 }

@@ -3,9 +3,10 @@
 // the arena with every value at its offset, and what lies elsewhere in rows.
 import { inkOn, opColor, type Theme } from "../colors";
 import * as f from "../format";
+import { valueNamesOf } from "../names";
 import type { Surface } from "../picture";
 import { type Life, type Profile, stepNode } from "../profile";
-import { fit, TEXT } from "./graph_draw";
+import { TEXT, widthOf } from "./graph_draw";
 import { lastStep, makerOf, type Plan } from "./memory_plan";
 
 export const LEFT = 76;
@@ -103,9 +104,20 @@ function drawLife(s: Surface, scene: LivesScene, shape: Shape, life: Life, other
     s.frame(rect.x, rect.y, rect.w, rect.h);
   }
   if (rect.w < 56 || rect.h < 14 || dim) return;
+  const lines = lifeLines(p, life.name || (maker ? stepNode(maker) : ""), f.bytes(life.bytes), Math.floor(rect.w / 10) * 10 - 8, rect.h >= 34);
   s.fillStyle = inkOn(color);
   s.textAlign = "left";
-  s.text(fit(`${life.name || (maker ? stepNode(maker) : "")} ${f.bytes(life.bytes)}`, TEXT, Math.floor(rect.w / 10) * 10 - 8), rect.x + 4, rect.y + Math.min(rect.h / 2 + 4, 16));
+  lines.forEach((line, k) => s.text(line, rect.x + 4, rect.y + Math.min(rect.h / 2 + 4, 16) + 14 * k));
+}
+
+/** Name and size in one line, or in two where these are higher than wide; else nothing: a part of them would say something else. */
+export function lifeLines(p: Profile, name: string, bytes: string, room: number, high: boolean): string[] {
+  if (!name || widthOf(bytes) > room) return [];
+  const names = valueNamesOf(p);
+  const two = high ? names.fit(name, (text) => widthOf(text) <= room, true) : "";
+  const one = names.fit(name, (text) => widthOf(`${text} ${bytes}`) <= room, true);
+  if (one && one.length >= two.length) return [`${one} ${bytes}`];
+  return two ? [two, bytes] : [];
 }
 
 function drawArenaFrame(s: Surface, scene: LivesScene, shape: Shape): void {

@@ -4,6 +4,7 @@ import { opColor, theme } from "../colors";
 import { button, h, perFrame, sharp, tooltip } from "../dom";
 import * as f from "../format";
 import { opLegend } from "../legend";
+import { tidy } from "../names";
 import { CanvasSurface } from "../picture";
 import { type Life, type Profile, stepNode, stepTitle } from "../profile";
 import type { Page } from "../state";
@@ -203,6 +204,7 @@ export class Lives {
     const p = page.profile;
     const total = (): number => Math.max(1, plan.live[this.scene.step]);
     const plainTitle = (step: number, other: string): string => f.shorten(f.plain(titleOf(p, step) || other), 120);
+    const nodeName = (step: number): string => (p.steps[step] ? tidy(stepNode(p.steps[step])) : "");
     return new Table<Life>({
       name: "holders",
       rows: [],
@@ -215,14 +217,15 @@ export class Lives {
         {
           id: "name",
           title: "Value",
+          name: (l) => tidy(l.name),
           text: (l) => l.name || "(unnamed)",
           color: (l) => opColor(p, p.steps[makerOf(plan, l)]?.op ?? "", this.scene.theme.dark),
         },
         { id: "bytes", title: "Bytes", number: true, text: (l) => f.bytes(l.bytes), value: (l) => l.bytes, bar: (l) => l.bytes / total() },
         { id: "share", title: "Share", hint: "Of all that is live at this step", number: true, text: (l) => f.percent(l.bytes / total()), value: (l) => l.bytes / total() },
         { id: "place", title: "Where", hint: "Where its memory is", text: (l) => l.place, width: "7rem" },
-        { id: "maker", title: "Made by", text: (l) => plainTitle(makerOf(plan, l), `step ${l.first}`) },
-        { id: "user", title: "Last used by", text: (l) => plainTitle(userOf(plan, l), l.last >= plan.steps ? "the caller" : `step ${l.last}`) },
+        { id: "maker", title: "Made by", name: (l) => nodeName(makerOf(plan, l)), text: (l) => plainTitle(makerOf(plan, l), `step ${l.first}`) },
+        { id: "user", title: "Last used by", name: (l) => nodeName(userOf(plan, l)), text: (l) => plainTitle(userOf(plan, l), l.last >= plan.steps ? "the caller" : `step ${l.last}`) },
         { id: "steps", title: "Steps", hint: "How many steps it lives", number: true, text: (l) => f.count(l.last - l.first + 1), value: (l) => l.last - l.first + 1 },
       ],
     });

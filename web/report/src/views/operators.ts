@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The timing table by operator type, node, shape, kernel or arithmetic. Its rows add up to the mean latency of a run.
+// The timing table by operator type, node, shape, kernel or arithmetic. It is in order of what rows take as a rule; their
+// means add up to the mean latency of a run.
 import { onTheme, theme } from "../colors";
 import { button, clear, empty, h } from "../dom";
 import * as f from "../format";
@@ -7,7 +8,7 @@ import { ROW_KEYS, type Profile, type RowKey } from "../profile";
 import type { Page } from "../state";
 import { Table } from "../table";
 import type { Opened, View } from "../view";
-import { columnsOf, type Line, linesOf, words } from "./operators_columns";
+import { columnsOf, directNote, type Line, linesOf, words } from "./operators_columns";
 
 type By = RowKey | "precision";
 const BY: [By, string][] = [
@@ -121,20 +122,23 @@ class Operators {
 
   private sums(): void {
     const { wall, iterations } = this.p.summary;
-    const sum = (list: Line[]): number => list.reduce((total, line) => total + line.row.mean_ns, 0);
+    const sum = (list: Line[]): number => list.reduce((total, line) => total + line.row.usual_ns, 0);
     const shown = this.table.rows;
     const lines = linesOf(this.p, this.by);
     const all = sum(lines);
     clear(this.foot);
     if (!iterations) return;
-    const rest = wall.mean - all;
+    const means = lines.reduce((total, line) => total + line.row.mean_ns, 0);
+    const rest = wall.mean - means;
     if (shown.length < lines.length) {
-      this.foot.append(h("span", null, "Shown: ", h("b", null, f.time(sum(shown))), ` per run, ${f.percent(sum(shown) / wall.mean)}`));
+      this.foot.append(h("span", null, "Shown: ", h("b", null, f.time(sum(shown))), ` per run, ${f.percent(all > 0 ? sum(shown) / all : 0)}`));
     }
     this.foot.append(
       h("span", null, "All rows: ", h("b", null, f.time(all)), " per run"),
+      h("span", null, "Means of all rows: ", h("b", null, f.time(means))),
       h("span", null, "Mean latency: ", h("b", null, f.time(wall.mean))),
       Math.abs(rest) > 0.001 * wall.mean ? h("span", null, `Outside of operators: ${f.time(rest)}`) : "",
+      h("span", null, directNote(lines.map(({ row }) => row))),
     );
   }
 }

@@ -6,17 +6,19 @@ import { onTheme, opColor, theme } from "../colors";
 import { append, empty, h, perFrame } from "../dom";
 import * as f from "../format";
 import { opLegend } from "../legend";
+import { nodesText } from "../names";
 import { pictureButtons } from "../picture";
 import type { Profile, Row } from "../profile";
 import type { Page } from "../state";
 import { type Column, Table } from "../table";
 import type { Opened, View } from "../view";
+import { directNote, USUAL } from "./operators_columns";
 import { drawRoofline, type Point, pointsOf } from "./roofline_chart";
 
 const MOVERS = 12; // steps without arithmetic in the second chart
 
 const known = (p: Profile): boolean => Object.values(p.machine.peak_gops).some((v) => v > 0);
-const gain = (row: Row): number => (row.roofline === null ? 0 : row.mean_ns * (1 - row.roofline));
+const gain = (row: Row): number => (row.roofline === null ? 0 : row.usual_ns * (1 - row.roofline));
 
 interface Line {
   row: Row;
@@ -32,15 +34,15 @@ function chosenRows(page: Page): Set<number> {
 
 function stepsTable(page: Page, chosen: () => Set<number>, dark: () => boolean): Table<Line> {
   const p = page.profile;
-  const lines = p.rows.node.map((row, index) => ({ row, index })).filter(({ row }) => !row.bracket && row.mean_ns > 0 && (row.flops > 0 || row.bytes > 0));
+  const lines = p.rows.node.map((row, index) => ({ row, index })).filter(({ row }) => !row.bracket && row.usual_ns > 0 && (row.flops > 0 || row.bytes > 0));
   const ratio = (a: number, b: number): number | null => (a > 0 && b > 0 ? a / b : null);
   const all: Column<Line>[] = [
     { id: "name", title: "Operator", text: ({ row }) => row.name, color: ({ row }) => opColor(p, row.op, dark()), width: "minmax(8rem, 1fr)" },
-    { id: "node", title: "Nodes", text: ({ row }) => row.node, width: "minmax(9rem, 1.4fr)" },
-    { id: "time", title: "Time per run", unit: "ns", number: true, text: ({ row }) => f.time(row.mean_ns), value: ({ row }) => row.mean_ns, width: "8.6rem" },
+    { id: "node", title: "Nodes", name: ({ row }) => nodesText(row.node), text: ({ row }) => row.node, width: "minmax(9rem, 1.4fr)" },
+    { id: "time", title: "Time per run", hint: USUAL, unit: "ns", number: true, text: ({ row }) => f.time(row.usual_ns), value: ({ row }) => row.usual_ns, width: "8.6rem" },
     { id: "intensity", title: "FLOP/byte", hint: "Arithmetic operations per byte read or written", number: true, text: ({ row }) => (row.flops > 0 && row.bytes > 0 ? f.digits(row.flops / row.bytes) : ""), value: ({ row }) => ratio(row.flops, row.bytes), width: "6.4rem" },
-    { id: "gflops", title: "Speed", unit: "GFLOP/s", number: true, text: ({ row }) => f.gflops(row.flops, row.mean_ns), value: ({ row }) => ratio(row.flops, row.mean_ns), width: "8.4rem" },
-    { id: "gbps", title: "Bandwidth", unit: "GB/s", number: true, text: ({ row }) => f.bandwidth(row.bytes, row.mean_ns), value: ({ row }) => ratio(row.bytes, row.mean_ns) },
+    { id: "gflops", title: "Speed", unit: "GFLOP/s", number: true, text: ({ row }) => f.gflops(row.flops, row.usual_ns), value: ({ row }) => ratio(row.flops, row.usual_ns), width: "8.4rem" },
+    { id: "gbps", title: "Bandwidth", unit: "GB/s", number: true, text: ({ row }) => f.bandwidth(row.bytes, row.usual_ns), value: ({ row }) => ratio(row.bytes, row.usual_ns) },
     { id: "roofline", title: "Of the peak", unit: "0…1", number: true, text: ({ row }) => (row.roofline === null ? "" : f.percent(row.roofline)), value: ({ row }) => row.roofline, bar: ({ row }) => row.roofline ?? 0 },
     { id: "bound", title: "Bound by", text: ({ row }) => row.bound, width: "6.4rem" },
     { id: "gain", title: "To gain", hint: "Time per run that the step would save at its peak", unit: "ns", number: true, text: ({ row }) => (row.roofline === null ? "" : f.time(gain(row))), value: ({ row }) => (row.roofline === null ? null : gain(row)) },
@@ -68,14 +70,14 @@ function stepsTable(page: Page, chosen: () => Set<number>, dark: () => boolean):
 function movers(p: Profile): Line[] {
   return p.rows.node
     .map((row, index) => ({ row, index }))
-    .filter(({ row }) => !row.bracket && !(row.flops > 0) && row.bytes > 0 && row.mean_ns > 0)
-    .sort((a, b) => b.row.mean_ns - a.row.mean_ns)
+    .filter(({ row }) => !row.bracket && !(row.flops > 0) && row.bytes > 0 && row.usual_ns > 0)
+    .sort((a, b) => b.row.usual_ns - a.row.usual_ns)
     .slice(0, MOVERS);
 }
 
 function moverRows(page: Page, lines: Line[], chosen: Set<number>, dark: boolean): BarRow[] {
   return lines.map(({ row, index }) => {
-    const speed = row.bytes / row.mean_ns;
+    const speed = row.bytes / row.usual_ns;
     const near = row.roofline === null ? "" : `, ${f.percent(row.roofline)} of the peak of ${row.bound}`;
     return {
       key: `mover-${index}`,
@@ -84,7 +86,7 @@ function moverRows(page: Page, lines: Line[], chosen: Set<number>, dark: boolean
       to: speed,
       text: f.rate(speed * 1e9, "B/s"),
       fill: opColor(page.profile, row.op, dark),
-      lines: [brief(`${row.name} ${row.node}`, 120), `${f.rate(speed * 1e9, "B/s")}${near}`, `${f.time(row.mean_ns)} per run, ${f.percent(row.share)}`],
+      lines: [brief(`${row.name} ${row.node}`, 120), `${f.rate(speed * 1e9, "B/s")}${near}`, `${f.time(row.usual_ns)} per run, ${f.percent(row.usual_share)}`],
       chosen: chosen.has(index),
       pick: () => page.selectRow("node", index),
     };
@@ -126,22 +128,23 @@ function open(root: HTMLElement, page: Page): Opened {
     true,
     (svg, width, t) => drawRoofline(svg, width, t, p, points, chosen, pick),
   );
-  const fastest = moving.reduce((most, { row }) => Math.max(most, row.bytes / row.mean_ns), p.machine.peak_gbps || 0);
+  const fastest = moving.reduce((most, { row }) => Math.max(most, row.bytes / row.usual_ns), p.machine.peak_gbps || 0);
   const bars = charts.add("Bandwidth of steps without arithmetic", true, (svg, width, t) =>
     barRows(svg, width, t, moverRows(page, moving, chosen, t.dark), { low: 0, high: fastest, axis: (v) => f.rate(v * 1e9, "B/s") }),
   );
   let { dark } = theme();
   const table = stepsTable(page, () => chosen, () => dark);
-  const card = (title: string, kind: string, tools: Node | null, ...children: Node[]): HTMLElement =>
+  const card = (title: string, kind: string, tools: Node | null, ...children: (Node | null)[]): HTMLElement =>
     h("section", { class: `card ${kind}`, "aria-label": title }, h("h2", null, title, tools), children);
   const types = new Set(points.map(({ row }) => row.op));
   let legend = opLegend(p, types);
   const note = h("p", { class: "faint" }, "The area of a point is its share of the time. A point on a roof cannot go faster in this form; one far below has time to gain.");
+  const direct = directNote(points.map(({ row }) => row));
   root.append(
     h(
       "div",
       { class: "cards" },
-      points.length ? card("Speed over work per byte", "wide", pictureButtons("roofline", () => scatter.svg), scatter.element, legend, note) : null,
+      points.length ? card("Speed over work per byte", "wide", pictureButtons("roofline", () => scatter.svg), scatter.element, legend, note, direct ? h("p", { class: "faint" }, direct) : null) : null,
       moving.length ? card("Steps that only move data", "wide", pictureButtons("bandwidth", () => bars.svg), bars.element, h("p", { class: "faint" }, "Those that take most time, with the bytes per second that they read and write.")) : null,
       card("Steps", "wide", null, table.element),
     ),

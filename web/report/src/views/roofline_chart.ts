@@ -20,10 +20,10 @@ const FOCUSABLE = 200; // by time; the others are one path, or thousands of elem
 export function pointsOf(p: Profile): Point[] {
   const points: Point[] = [];
   p.rows.node.forEach((row, index) => {
-    if (row.bracket || !(row.flops > 0) || !(row.bytes > 0) || !(row.mean_ns > 0)) return;
-    points.push({ row, index, x: row.flops / row.bytes, y: row.flops / row.mean_ns });
+    if (row.bracket || !(row.flops > 0) || !(row.bytes > 0) || !(row.usual_ns > 0)) return;
+    points.push({ row, index, x: row.flops / row.bytes, y: row.flops / row.usual_ns });
   });
-  return points.sort((a, b) => b.row.mean_ns - a.row.mean_ns);
+  return points.sort((a, b) => b.row.usual_ns - a.row.usual_ns);
 }
 
 interface Roof {
@@ -126,14 +126,14 @@ function drawPoints(svg: SVGSVGElement, t: Theme, p: Profile, points: Point[], c
   if (small) svg.append(s("path", { d: small, stroke: t.faint, "stroke-width": 4, "stroke-linecap": "round", "stroke-opacity": 0.6, fill: "none" }));
   // Those that are chosen come last, so that nothing covers them.
   const shown = points.filter((point, i) => i < FOCUSABLE || (i < CHOSEN && chosen.has(point.index)));
-  shown.sort((a, b) => Number(chosen.has(a.index)) - Number(chosen.has(b.index)) || b.row.mean_ns - a.row.mean_ns);
+  shown.sort((a, b) => Number(chosen.has(a.index)) - Number(chosen.has(b.index)) || b.row.usual_ns - a.row.usual_ns);
   for (const point of shown) {
     const { row } = point;
     const isChosen = chosen.has(point.index);
     const circle = s("circle", {
       cx: x(point.x),
       cy: y(point.y),
-      r: Math.max(3, 34 * Math.sqrt(row.share)),
+      r: Math.max(3, 34 * Math.sqrt(row.usual_share)),
       fill: opColor(p, row.op, t.dark),
       "fill-opacity": isChosen ? 1 : 0.65,
       stroke: isChosen ? t.ink : t.panel,
@@ -142,9 +142,9 @@ function drawPoints(svg: SVGSVGElement, t: Theme, p: Profile, points: Point[], c
     const near = row.roofline === null ? [] : [`${f.percent(row.roofline)} of the peak, bound by ${row.bound}`];
     const lines = [
       brief(`${row.name} ${row.node}`, 120),
-      `${f.gflops(row.flops, row.mean_ns)} at ${f.digits(point.x)} FLOP per byte`,
+      `${f.gflops(row.flops, row.usual_ns)} at ${f.digits(point.x)} FLOP per byte`,
       ...near,
-      `${f.time(row.mean_ns)} per run, ${f.percent(row.share)}`,
+      `${f.time(row.usual_ns)} per run, ${f.percent(row.usual_share)}`,
     ];
     svg.append(part(circle, lines, `node-${point.index}`, () => pick(point)));
   }

@@ -28,10 +28,11 @@ export function modelFacts(p: Profile): HTMLElement {
   const flops = p.rows.op.reduce((sum, row) => sum + row.flops, 0);
   const list: Fact[] = [
     ["model", text(p.model, 300)],
+    ["file", p.model ? "" : text(p.title, 300)],
     ["nodes of the model", nodes > 0 ? f.count(nodes) : ""],
     ["steps", p.steps.length ? `${f.count(p.steps.length)}${folded ? `, ${f.count(folded)} of them computed while loading` : ""}` : ""],
     ["work per run", flops > 0 ? f.flops(flops) : ""],
-    ["speed", f.gflops(flops, p.summary.wall.mean)],
+    ["speed", f.gflops(flops, p.summary.wall.p50)],
     ["weights", p.memory["constants"] > 0 ? f.bytes(p.memory["constants"]) : ""],
     ["runs", `${f.count(p.summary.iterations)} measured, ${f.count(p.summary.warmups)} warm-up`],
     ["recorded by", text(/^\d/.test(p.sonde) ? `sonde ${p.sonde}, level ${p.level}` : p.sonde)],
@@ -76,8 +77,8 @@ export function arithmeticMix(p: Profile): Mix[] {
     let mix = found.get(name);
     if (!mix) found.set(name, (mix = { name, rows: [], ns: 0, share: 0, flops: 0 }));
     mix.rows.push(row);
-    mix.ns += row.mean_ns;
-    mix.share += row.share;
+    mix.ns += row.usual_ns;
+    mix.share += row.usual_share;
     mix.flops += row.flops;
   }
   return [...found.values()].sort((a, b) => b.ns - a.ns);
@@ -97,12 +98,15 @@ export function arithmeticFacts(p: Profile): HTMLElement | null {
 const ORDER: Record<Finding["severity"], number> = { slow: 0, note: 1, good: 2 };
 const TAG: Record<Finding["severity"], [mark: string, color: string]> = { slow: ["▲ slow", "bad"], note: ["● note", "note"], good: ["✓ good", "good"] };
 
+const MOST_FINDINGS = 40;
+
 /** Peaks that were not measured are told once, by what they are wanted for. */
 function distinct(list: Finding[]): Finding[] {
   const roofline = list.find((x) => x.topic === "roofline" && x.remedy);
   return list.filter((x) => !(roofline && x.topic === "peaks" && x.remedy === roofline.remedy));
 }
 
+/** What may gain most comes first; what is good is folded. */
 export function findings(p: Profile): HTMLElement[] {
   if (!p.findings.length) {
     const own = /^\d/.test(p.sonde);
@@ -111,19 +115,25 @@ export function findings(p: Profile): HTMLElement[] {
       h("pre", null, h("code", null, "sonde doctor MODEL")),
     ];
   }
-  const sorted = distinct(p.findings).sort((a, b) => (ORDER[a.severity] ?? 1) - (ORDER[b.severity] ?? 1));
-  return sorted.slice(0, 40).map((x) => {
-    const [mark, color] = TAG[x.severity] ?? TAG.note;
-    return h(
-      "div",
-      { class: "finding" },
-      h("span", { class: `tag ${color}` }, mark),
-      h("h3", { dir: "auto" }, text(x.topic, 80)),
-      h("p", { class: "said", dir: "auto" }, text(x.finding, 600)),
-      x.evidence ? h("p", { dir: "auto" }, text(x.evidence, 600)) : null,
-      x.remedy ? h("p", { dir: "auto" }, h("b", null, "Remedy: "), text(x.remedy, 600)) : null,
-    );
-  });
+  const sorted = distinct(p.findings).sort((a, b) => (b.gain ?? 0) - (a.gain ?? 0) || (ORDER[a.severity] ?? 1) - (ORDER[b.severity] ?? 1));
+  const good = sorted.filter((x) => x.severity === "good");
+  const open = sorted.filter((x) => x.severity !== "good").slice(0, MOST_FINDINGS).map(verdict);
+  if (!good.length) return open;
+  const folded = h("details", { class: "good-ones" }, h("summary", null, `${f.count(good.length)} that ${good.length === 1 ? "is" : "are"} good`), good.slice(0, MOST_FINDINGS).map(verdict));
+  return [...(open.length ? open : [h("p", { class: "faint" }, "Nothing stands out that would make this model faster.")]), folded];
+}
+
+function verdict(x: Finding): HTMLElement {
+  const [mark, color] = TAG[x.severity] ?? TAG.note;
+  return h(
+    "div",
+    { class: "finding" },
+    h("span", { class: `tag ${color}` }, mark),
+    h("h3", { dir: "auto" }, text(x.topic, 80)),
+    h("p", { class: "said", dir: "auto" }, text(x.finding, 600)),
+    x.evidence ? h("p", { dir: "auto" }, text(x.evidence, 600)) : null,
+    x.remedy ? h("p", { dir: "auto" }, h("b", null, "Remedy: "), text(x.remedy, 600)) : null,
+  );
 }
 
 /** What makes the figures less than the whole truth. */

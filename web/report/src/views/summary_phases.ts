@@ -10,7 +10,7 @@ import { Cat, type Profile } from "../profile";
 export function phaseChart(charts: Charts, p: Profile): Chart | null {
   const phases = phasesOf(p);
   if (!phases) return null;
-  const whole = Math.max(p.summary.wall.mean, phases.reduce((sum, x) => sum + x.ns, 0)) || 1;
+  const whole = Math.max(p.summary.wall.p50, phases.reduce((sum, x) => sum + x.ns, 0)) || 1;
   return charts.add(`Parts of the training step: ${phases.map((x) => `${x.phase} ${f.time(x.ns)}`).join(", ")}.`, true, (svg, width, t) =>
     barRows(svg, width, t, rows(phases, whole, t.dark), { low: 0, high: whole, axis: f.mark }),
   );

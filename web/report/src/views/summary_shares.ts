@@ -20,7 +20,7 @@ export interface Piece {
 
 /** Types in the order of their time, the small ones together, then what is no operator's. */
 export function pieces(p: Profile): Piece[] {
-  const of = (row: Row, index: number): Piece => ({ name: row.name, ns: row.mean_ns, index, bracket: Boolean(row.bracket), op: row.op });
+  const of = (row: Row, index: number): Piece => ({ name: row.name, ns: row.usual_ns, index, bracket: Boolean(row.bracket), op: row.op });
   const all = p.rows.op.map(of).filter((x) => x.ns > 0);
   const types = all.filter((x) => !x.bracket).sort((a, b) => b.ns - a.ns);
   const rest = types.splice(SHOWN);
@@ -122,8 +122,8 @@ export function gapChart(charts: Charts, p: Profile): Chart {
       rows.push({ key: name, name, from: at, to: at + ns, text: f.time(ns), fill, lines: [name, ...lines] });
       at += ns;
     };
-    put("Sum of the operators", operators, t.accent, [`${f.time(operators)}, ${f.percent(operators / mean)}`]);
-    for (const row of brackets) put(brief(row.name), row.mean_ns, hatched, [`${f.time(row.mean_ns)}, ${f.percent(row.share)}`]);
+    put("Sum of the operators", operators, t.accent, [`${f.time(operators)} on average, ${f.percent(operators / mean)} of the mean`]);
+    for (const row of brackets) put(brief(row.name), row.mean_ns, hatched, [`${f.time(row.mean_ns)} on average, ${f.percent(row.share)} of the mean`]);
     rows.push({ key: "mean", name: "Mean latency", from: 0, to: mean, text: f.time(mean), fill: t.ink, lines: ["Mean latency", "what the rows add up to"], strong: true });
     if (cost > 0) rows.push({ key: "cost", name: "Recorder, left out", from: mean, to: mean + cost, text: f.time(cost), fill: t.grey, lines: ["What recording took per run", "in no row and not in the latency"] });
     return barRows(svg, width, t, rows, { low: 0, high: mean + cost });

@@ -4,12 +4,12 @@
 import { onTheme } from "../colors";
 import { append, button, clear, empty, h, perFrame, sharp, tooltip } from "../dom";
 import * as f from "../format";
-import { density, type Lanes, lanesOf, lastRuns, placeAt, rowsOf } from "../lanes";
+import { density, type Lanes, lanesOf, typicalRun, placeAt, rowsOf } from "../lanes";
 import { CanvasSurface, pictureButtons, SvgSurface } from "../picture";
 import type { Profile } from "../profile";
 import type { Page } from "../state";
 import type { Opened, View } from "../view";
-import { foldButtons, runAt, type RunPicker, runPicker } from "./timeline_bar";
+import { foldButtons, placeFold, runAt, type RunPicker, runPicker } from "./timeline_bar";
 import { tracksOf } from "./timeline_counters";
 import { draw, trackLines } from "./timeline_draw";
 import { find, firstFrom, placeOf, spansOf } from "./timeline_find";
@@ -57,9 +57,9 @@ class Timeline implements Opened {
     this.lanes = lanesOf(p);
     this.paint = new Paint(p);
     const tracks = tracksOf(p);
-    const [t0, t1] = scene.clampWindow(p.end, ...(scene.readWindow(page.params.get("t")) ?? lastRuns(p, 3) ?? [0, p.end]));
+    const [t0, t1] = scene.clampWindow(p.end, ...(scene.readWindow(page.params.get("t")) ?? typicalRun(p) ?? [0, p.end]));
     this.v = {
-      p, lanes: this.lanes, tracks, items: scene.layOut(p, this.lanes, tracks, this.collapsed), density: densityOf(p),
+      p, lanes: this.lanes, tracks, items: [], density: densityOf(p),
       t0, t1, scroll: 0, width: 100, height: 100, gutter: 150, hits: null, marked: null, selected: -1, flows: [],
       area: null, hover: -1,
     };
@@ -90,7 +90,6 @@ class Timeline implements Opened {
         this.redraw();
       }),
     );
-    this.makeFolds();
     this.resized();
     if (this.search.value) this.lookFor(this.search.value);
     this.mark();
@@ -148,16 +147,26 @@ class Timeline implements Opened {
     v.height = Math.max(scene.TOP + 60, Math.floor(box.height));
     v.gutter = v.width < 600 ? 92 : 168;
     this.gutter.style.width = `${v.gutter}px`;
+    this.layOut();
+    this.placeFolds();
     this.paintNow(); // at once: a canvas of the old size would be seen stretched
   }
 
+  /** Lanes and tracks, as high as the window allows. */
+  private layOut(): void {
+    this.v.items = scene.layOut(this.p, this.lanes, this.v.tracks, this.collapsed, this.v.height - scene.TOP);
+  }
   private makeFolds(): void {
     clear(this.folds);
     append(this.folds, foldButtons(this.v.items, (item) => this.fold(item.id), (item) => this.see(item.y, item.height)));
   }
+  private placeFolds(): void {
+    if (this.folds.children.length !== this.v.items.length) return this.makeFolds();
+    this.v.items.forEach((item, i) => placeFold(this.folds.children[i] as HTMLElement, item));
+  }
   private fold(id: string): void {
     if (!this.collapsed.delete(id)) this.collapsed.add(id);
-    this.v.items = scene.layOut(this.p, this.lanes, this.v.tracks, this.collapsed);
+    this.layOut();
     const at = this.v.items.findIndex((item) => item.id === id);
     this.makeFolds();
     (this.folds.children[at] as HTMLElement | undefined)?.focus({ preventScroll: true });

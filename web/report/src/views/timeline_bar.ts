@@ -65,8 +65,11 @@ export function foldButtons(items: Item[], press: (item: Item) => void, focused:
       title: f.shorten(item.title, 200),
       onfocus: () => focused(item),
     });
-    fold.style.top = `${item.y}px`;
-    fold.style.height = `${Math.min(item.height, 2 * ROW)}px`;
+    placeFold(fold, item);
     return fold;
   });
+}
+export function placeFold(fold: HTMLElement, item: Item): void {
+  fold.style.top = `${item.y}px`;
+  fold.style.height = `${Math.min(item.height, 2 * ROW)}px`;
 }

@@ -76,7 +76,7 @@ function drawRow(g: Surface, v: Scene, paint: Paint, row: Uint32Array, y: number
       const shade = (s.flags[i] & WARMUP ? WARMUP_ALPHA : 1) * strength;
       const fill = paint.span(i);
       box(g, x0, y, x1 - x0 - (x1 - x0 > 4 ? 1 : 0.5), height - 1, fill, shade);
-      if (x1 - x0 >= LABEL && height >= 16) label(g, v, i, x0, x1, y, shade < 1 ? paint.theme.ink : inkOn(fill));
+      if (x1 - x0 >= LABEL && height >= 16) label(g, v, i, x0, x1, y, height, shade < 1 ? paint.theme.ink : inkOn(fill));
       return;
     }
     const middle = row[(first + last) >> 1];
@@ -104,7 +104,7 @@ function box(g: Surface, x: number, y: number, w: number, height: number, color:
   g.rect(x, y, w, height);
 }
 
-function label(g: Surface, v: Scene, i: number, x0: number, x1: number, y: number, ink: string): void {
+function label(g: Surface, v: Scene, i: number, x0: number, x1: number, y: number, height: number, ink: string): void {
   const s = v.p.spans;
   const room = x1 - x0 - 8;
   const name = fitText(spanLabel(v.p, i), room);
@@ -112,9 +112,12 @@ function label(g: Surface, v: Scene, i: number, x0: number, x1: number, y: numbe
   g.globalAlpha = 1;
   g.fillStyle = ink;
   const time = f.time(s.duration[i]);
-  const both = `${name}  ${time}`;
-  g.text(textWidth(name) + textWidth(time) + 8 <= room ? both : name, x0 + 4, y + 13);
+  const base = y + Math.min(Math.floor((height - 1) / 2) + 5, LINE_HEIGHT);
+  if (textWidth(name) + textWidth(time) + 8 <= room) return g.text(`${name}  ${time}`, x0 + 4, base);
+  g.text(name, x0 + 4, base);
+  if (height >= base - y + LINE_HEIGHT + 4 && textWidth(time) <= room) g.text(time, x0 + 4, base + LINE_HEIGHT);
 }
+const LINE_HEIGHT = 16;
 const UNNAMED = "(unnamed)";
 
 /** A thread's share of an operator goes by that operator. */

@@ -3,6 +3,7 @@
 // widths of a row still add up.
 import { inkOn } from "../colors";
 import * as f from "../format";
+import { tidy } from "../names";
 import type { Surface } from "../picture";
 import { Cat } from "../profile";
 import { fitText, FONT, type Paint, textWidth } from "./timeline_paint";
@@ -99,7 +100,7 @@ function drawBox(g: Surface, v: Look, paint: Paint, box: Box, above: boolean): v
   g.globalAlpha = 1;
   if (box.frame < 0 || box.w < 24) return;
   g.fillStyle = alpha < 1 ? theme.ink : inkOn(color);
-  const name = fitText(tree.names[tree.name[box.frame]] || "(unnamed)", w - 10);
+  const name = fitText(tidy(tree.names[tree.name[box.frame]] || "(unnamed)"), w - 10);
   if (!name) return;
   const time = `${f.time(tree.total[box.frame] / tree.runs)}, ${f.percent(tree.total[box.frame] / tree.total[0])}`;
   g.text(textWidth(name) + textWidth(time) + 22 <= w ? `${name}   ${time}` : name, box.x + 5, y + 15);

@@ -32,7 +32,24 @@ export function threadTitle(p: Profile, thread: number): string {
   return plain(t?.name || `thread ${t?.os_tid || thread}`);
 }
 
-export function layOut(p: Profile, lanes: Lanes, tracks: Track[], collapsed: ReadonlySet<string>): Item[] {
+interface Sizes {
+  row: number;
+  track: number;
+}
+/** Lanes and tracks below each other; what they leave of `room` is shared among them, so that few fill the window, too. */
+export function layOut(p: Profile, lanes: Lanes, tracks: Track[], collapsed: ReadonlySet<string>, room: number): Item[] {
+  const least = { row: ROW, track: TRACK };
+  const items = place(p, lanes, tracks, collapsed, least);
+  const used = items.length ? items[items.length - 1].y + items[items.length - 1].height + GAP : 0;
+  const rows = lanes.threads.reduce((n, lane) => n + (collapsed.has(`t${lane.thread}`) ? 0 : Math.max(1, lane.depth)), 0);
+  const high = tracks.reduce((n, track) => n + (collapsed.has(`c${track.name}`) ? 0 : 1), 0);
+  const parts = rows + (TRACK / ROW) * high; // a track grows as a row does
+  const more = parts > 0 ? Math.max(0, room - used) / parts : 0;
+  if (more < 1) return items;
+  return place(p, lanes, tracks, collapsed, { row: Math.floor(ROW + more), track: Math.floor(TRACK + (TRACK / ROW) * more) });
+}
+
+function place(p: Profile, lanes: Lanes, tracks: Track[], collapsed: ReadonlySet<string>, size: Sizes): Item[] {
   const items: Item[] = [];
   let y = 4;
   const put = (item: Omit<Item, "y">): void => {
@@ -42,14 +59,15 @@ export function layOut(p: Profile, lanes: Lanes, tracks: Track[], collapsed: Rea
   lanes.threads.forEach((lane, index) => {
     const id = `t${lane.thread}`;
     const flat = collapsed.has(id);
-    const row = flat ? FLAT : ROW;
-    const height = Math.max(ROW, row * lane.depth);
+    const row = flat ? FLAT : size.row;
+    const height = Math.max(flat ? ROW : row, row * lane.depth);
     put({ kind: "lane", index, title: threadTitle(p, lane.thread), id, height, row, collapsed: flat });
   });
   tracks.forEach((track, index) => {
     const id = `c${track.name}`;
     const flat = collapsed.has(id);
-    put({ kind: "track", index, title: plain(track.name), id, height: flat ? ROW : TRACK, row: flat ? ROW : TRACK, collapsed: flat });
+    const height = flat ? ROW : size.track;
+    put({ kind: "track", index, title: plain(track.name), id, height, row: height, collapsed: flat });
   });
   return items;
 }

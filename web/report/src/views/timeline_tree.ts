@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The spans of the measured runs merged by the path of their names: what the flame graph draws. An operator is two
-// frames, its type and its node; the threads that worked on it are inside. Frames are numbers, and a frame's parent
-// has a smaller one, so every sum over the tree is one loop.
+// frames, its type and its node; the threads that worked on it are inside. A frame is as wide as it usually takes, so
+// that one slow run does not widen it. Frames are numbers, and a frame's parent has a smaller one, so every sum over the
+// tree is one loop.
 import { lanesOf } from "../lanes";
 import { Cat, type Profile, stepNode, stepTitle, WARMUP } from "../profile";
+import { OUTSIDE, runsOf, usualSums } from "../usual";
 
 export const ROOT = 0;
 export const BETWEEN = "[between operators]";
@@ -16,7 +18,7 @@ export interface Tree {
   step: Int32Array; // the first one; -1: none
   kind: Uint8Array; // its category, or one of the kinds below
   calls: Float64Array; // over all runs
-  total: Float64Array; // ns over all runs
+  total: Float64Array; // the usual ns of a run, times runs
   width: Float64Array; // ns as drawn: threads side by side share the width of their operator
   self: Float64Array; // ns of `width` that no frame inside takes
   children: Int32Array; // of all frames, one behind the other, in order of their first occurrence
@@ -162,6 +164,7 @@ export function buildTree(p: Profile, warmups: boolean): Tree {
   const { within } = lanesOf(p);
   const b = new Builder(p);
   const frames = new Int32Array(s.n);
+  const own = s.duration.slice(); // of a span: what none inside it takes
   const isRun = new Uint8Array(s.n);
   for (let k = 0; k < p.runs.n; k++) isRun[p.runs.span[k]] = 1;
   let runs = 0;
@@ -172,13 +175,45 @@ export function buildTree(p: Profile, warmups: boolean): Tree {
     const cat = s.category[i];
     if (!warmups && s.flags[i] & WARMUP) {
       if (above >= 0 && cat === Cat.Iteration) b.takeOff(above, s.duration[i]);
+      if (above >= 0) own[around] -= s.duration[i];
       frames[i] = NEVER;
-    } else if (above >= 0) frames[i] = b.span(above, i);
+    } else if (above >= 0) {
+      frames[i] = b.span(above, i);
+      own[around] -= s.duration[i];
+    }
     else if (above === NEVER) frames[i] = NEVER;
     else frames[i] = begins(cat) ? b.span(ROOT, i) : OUT;
     if (frames[i] >= 0 && cat === Cat.Iteration && (isRun[i] || s.flags[i] & WARMUP || !p.runs.n)) runs++;
   }
+  takeUsual(b, p, frames, own, runsOf(p, (i) => Math.max(s.parent[i], within[i])));
   return finish(b, runs);
+}
+
+/**
+ * Sums over all runs become the usual ones: of what no frame inside takes, so that a frame is as wide as all in it. Where
+ * threads work side by side that is not time, and the frame's own span counts. What is in no run stays as it is.
+ */
+function takeUsual(b: Builder, p: Profile, frames: Int32Array, own: Float64Array, run: Int32Array): void {
+  const { n, duration } = p.spans;
+  const count = b.parent.length;
+  const inside = new Float64Array(count);
+  for (let k = 1; k < count; k++) inside[b.parent[k]] += b.total[k];
+  const outside = new Uint8Array(count);
+  const ns = new Float64Array(n);
+  for (let i = 0; i < n; i++) {
+    if (frames[i] < 0) continue;
+    ns[i] = inside[frames[i]] > b.total[frames[i]] ? duration[i] : own[i];
+    if (run[i] === OUTSIDE) outside[frames[i]] = 1;
+  }
+  const usual = usualSums(count, frames, run, ns);
+  const below = new Float64Array(count);
+  for (let k = count - 1; k > 0; k--) {
+    const left = b.total[k] - inside[k];
+    if (left < 0 && !outside[k]) b.total[k] = usual[k];
+    else if (b.kind[k] === KIND_TYPE) b.total[k] = below[k]; // its nodes are all of it
+    else b.total[k] = Math.max(0, outside[k] ? left : usual[k]) + below[k];
+    below[b.parent[k]] += Math.max(0, b.total[k]);
+  }
 }
 
 /** Adds the gaps as frames, then sums up. */

@@ -25,8 +25,8 @@ interface Assumed {
 function assumable(p: Profile): Assumed[] {
   return p.rows.op
     .map((row, index) => ({ row, index, product: PRODUCTS.test(row.op) }))
-    .filter(({ row }) => !row.bracket && row.share >= LEAST)
-    .sort((a, b) => b.row.mean_ns - a.row.mean_ns);
+    .filter(({ row }) => !row.bracket && row.usual_share >= LEAST)
+    .sort((a, b) => b.row.usual_ns - a.row.usual_ns);
 }
 
 function read(text: string, list: Assumed[]): Factors {
@@ -46,7 +46,7 @@ function changed(p: Profile, list: Piece[], factors: Factors): Piece[] {
   const own = new Set(list.map((x) => x.index));
   let others = 0;
   p.rows.op.forEach((row, i) => {
-    if (!own.has(i) && !row.bracket) others += row.mean_ns / (factors.get(i) ?? 1);
+    if (!own.has(i) && !row.bracket) others += row.usual_ns / (factors.get(i) ?? 1);
   });
   return list.map((x) => ({ ...x, ns: x.index >= 0 ? x.ns / (factors.get(x.index) ?? 1) : others }));
 }
@@ -68,7 +68,7 @@ class Line {
   private readonly swatch = h("span", { class: "swatch", "aria-hidden": "true" });
   private readonly name: HTMLButtonElement;
 
-  constructor(readonly of: Assumed, mean: number, page: Page, set: (factor: number) => void) {
+  constructor(readonly of: Assumed, now: number, page: Page, set: (factor: number) => void) {
     const { row, index } = of;
     const who = brief(row.name, 40);
     this.number = h("input", { type: "number", min: 0.1, step: "any", inputmode: "decimal", "aria-label": `${who}: times as fast`, oninput: () => set(Number(this.number.value)) });
@@ -81,10 +81,10 @@ class Line {
       "div",
       { class: "assume", role: "group", "aria-label": who },
       this.name,
-      h("span", { class: "num" }, f.time(row.mean_ns), " ", h("span", { class: "faint" }, f.percent(row.mean_ns / mean))),
+      h("span", { class: "num" }, f.time(row.usual_ns), " ", h("span", { class: "faint" }, f.percent(row.usual_ns / now))),
       h("span", { class: "factor" }, this.slider, this.number, h("span", { "aria-hidden": "true" }, "×"), this.gone),
       this.then,
-      h("span", { class: "num faint", title: "Speed-up of the whole run if this took no time" }, `at most ${f.digits(mean / Math.max(mean - row.mean_ns, mean * 1e-9))} ×`),
+      h("span", { class: "num faint", title: "Speed-up of the whole run if this took no time" }, `at most ${f.digits(now / Math.max(now - row.usual_ns, now * 1e-9))} ×`),
       this.said,
     );
   }
@@ -100,7 +100,7 @@ class Line {
     const wrong = document.activeElement === this.number && this.number.value !== "" && !(Number(this.number.value) > 0);
     this.number.setAttribute("aria-invalid", String(wrong));
     this.said.textContent = wrong ? "It must be more than 0. Until then it counts as 1: as fast as now." : "";
-    this.then.textContent = f.time(this.of.row.mean_ns / factor);
+    this.then.textContent = f.time(this.of.row.usual_ns / factor);
     this.swatch.style.background = opColor(p, this.of.row.op, dark);
     this.element.classList.toggle("chosen", chosen);
   }
@@ -143,7 +143,7 @@ export function calculator(charts: Charts, page: Page): Calculator {
     const then = total(changed(p, before, factors));
     clear(result);
     const stat = (name: string, value: string): HTMLElement => h("div", { class: "stat" }, h("b", null, value), h("span", null, name));
-    append(result, [stat("mean now", f.time(now)), stat("then", f.time(then)), stat("speed-up", then > 0 ? `${f.digits(now / then)} ×` : "∞")]);
+    append(result, [stat("run now", f.time(now)), stat("then", f.time(then)), stat("speed-up", then > 0 ? `${f.digits(now / then)} ×` : "∞")]);
   };
   const preset = (title: string, hint: string, wanted: (x: Assumed) => boolean, factor: number): HTMLElement =>
     button(title, () => {
@@ -151,7 +151,7 @@ export function calculator(charts: Charts, page: Page): Calculator {
       update();
     }, { title: hint, disabled: !list.some(wanted) });
   const saveCsv = (): void => {
-    const rows = lines.map(({ of: { row, index } }) => [row.name, row.mean_ns, factors.get(index) ?? 1, row.mean_ns / (factors.get(index) ?? 1), now / (now - row.mean_ns)]);
+    const rows = lines.map(({ of: { row, index } }) => [row.name, row.usual_ns, factors.get(index) ?? 1, row.usual_ns / (factors.get(index) ?? 1), now / (now - row.usual_ns)]);
     const text = [["Type", "Time now (ns)", "Times as fast", "Time then (ns)", "Speed-up at most"], ...rows].map((r) => r.map(csvField).join(",")).join("\r\n");
     save("assumptions.csv", new Blob([`${text}\r\n`], { type: "text/csv" }));
   };
