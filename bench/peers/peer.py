@@ -60,8 +60,8 @@ def read_npz(path):
         return {name: file[name] for name in file.files}
 
 
-def read_image(path, how):
-    """An image as the preprocess line says: shorter side resized, centre cut out, normalised."""
+def read_image(path, how, dtype):
+    """An image as the preprocess line says: shorter side resized, centre cut out, normalised, of the input's type."""
     import numpy as np
 
     try:
@@ -81,7 +81,10 @@ def read_image(path, how):
         pixels = pixels[..., ::-1]
     if how["layout"] == "nchw":
         pixels = pixels.transpose(2, 0, 1)
-    return {how["input"]: np.ascontiguousarray(pixels[None])}
+    if np.issubdtype(dtype, np.integer):
+        limits = np.iinfo(dtype)
+        pixels = np.clip(np.rint(pixels.astype(np.float64)), limits.min, limits.max)
+    return {how["input"]: np.ascontiguousarray(pixels[None].astype(dtype))}
 
 
 def parse_preprocess(line):
@@ -104,7 +107,7 @@ class Driver:
         self.runtime, self.script = runtime, script
         self.settings = {"model": "", "label": "", "threads": "1", "instances": "1", "reference": ""}
         self.options, self.paths, self.feeds, self.images = [], [], [], []
-        self.how = None
+        self.how, self.types = None, {}
 
     def setting(self, word, value):
         """Whether that was a setting: those get no answer."""
@@ -126,7 +129,9 @@ class Driver:
 
     def read_feeds(self):
         for path in self.paths[len(self.feeds):]:
-            self.feeds.append(self.runtime.prepare(read_npz(path)))
+            arrays = read_npz(path)
+            self.types.update({name: array.dtype for name, array in arrays.items()})
+            self.feeds.append(self.runtime.prepare(arrays))
 
     def timed(self, count, body):
         """Every instance runs `body` so often, at once; the answer with all their times."""
@@ -176,9 +181,9 @@ class Driver:
             feeds = self.feeds
             return self.timed(int(value), lambda instance, i: runtime.run(instance, feeds[i % len(feeds)]))
         if word == "full":
-            images, how = self.images, self.how
+            images, how, dtype = self.images, self.how, self.types[self.how["input"]]
             return self.timed(int(value), lambda instance, i: runtime.run(
-                instance, runtime.prepare(read_image(images[i % len(images)], how))))
+                instance, runtime.prepare(read_image(images[i % len(images)], how, dtype))))
         if word == "outputs":
             import numpy as np
 

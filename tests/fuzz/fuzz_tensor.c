@@ -38,7 +38,11 @@ static void read_picture(const uint8_t *data, size_t size, sn_named_list *list)
 {
     sn_picture p;
     sn_slot s = {0};
-    sn_image_options o = {.width = 8, .height = 8, .no_normalize = true};
+    static const sn_dtype types[] = {SONDE_DTYPE_F32, SONDE_DTYPE_F16, SONDE_DTYPE_U8,
+                                     SONDE_DTYPE_I8};
+    sn_image_options o;
+    sn_image_options_raw(&o, types[size % 4]);
+    o.width = o.height = 8;
     if (sn_picture_decode(data, size, list->alloc, &p, NULL) != SONDE_OK)
         return;
     if (sn_image_to_tensor(&p, &o, list->alloc, &s, NULL) == SONDE_OK)

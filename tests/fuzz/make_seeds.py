@@ -5,9 +5,9 @@
     python tests/fuzz/make_seeds.py FOLDER [PROGRAM]
 
 makes FOLDER/model/*.onnx for fuzz_model, FOLDER/graph/*.onnx, which are these and one for each operator and
-version, for fuzz_graph, and FOLDER/tensor/* for fuzz_tensor (first byte: the reader). PROGRAM is sonde's: with it
-the small models of its zoo are there too, and FOLDER/profile/* for fuzz_profile (first byte: the reader). Needs the
-onnx and numpy packages.
+version, for fuzz_graph, those of them with weights in FOLDER/tools for fuzz_tools, and FOLDER/tensor/* for
+fuzz_tensor (first byte: the reader). PROGRAM is sonde's: with it the small models of its zoo are there too, and
+FOLDER/profile/* for fuzz_profile (first byte: the reader). Needs the onnx and numpy packages.
 """
 
 import io
@@ -27,6 +27,7 @@ from node_seeds import MAX_BYTES, node_seeds
 from operator_seeds import operator_seeds
 from profile_seeds import profile_seeds
 
+FOLDERS = ("model", "graph", "tools", "tensor", "profile")
 OPSETS = [h.make_opsetid("", 18)]
 
 
@@ -230,7 +231,50 @@ def transformer():
     )
 
 
-MODELS = [mlp, conv, shapes, branches, loop, scan, sequences, quantized, functions, sparse_and_strings,
+def body(name, weights_read, dtype=T.FLOAT):
+    """x through the matrices of that name, which are outside."""
+    nodes, last = [], "h"
+    for k, weight in enumerate(weights_read):
+        nodes.append(h.make_node("MatMul", [last, weight], [f"{name}{k}"]))
+        last = f"{name}{k}"
+    return h.make_graph(nodes, name, [], [value(last, dtype, ("N", 32))])
+
+
+def shared_weights():
+    """Weights that both branches of an If read, and the main graph, too."""
+    return model(
+        [
+            h.make_node("MatMul", ["x", "v"], ["h"]),
+            h.make_node("If", ["c"], ["y"], then_branch=body("then", "uvw"), else_branch=body("else", "vw")),
+        ],
+        [value("x", shape=("N", 32)), value("c", T.BOOL, [])],
+        [value("y", shape=("N", 32))],
+        [weights(name, 32, 32) for name in "uvw"],
+    )
+
+
+def residual():
+    """What is folded, widened and equalised: convolutions with normalisation, a sum, products of another rank."""
+    ones, half = nh.from_array(np.ones(8, np.float32), "one"), nh.from_array(np.full(8, 0.5, np.float32), "half")
+    return model(
+        [
+            h.make_node("Conv", ["x", "w1"], ["a"], pads=[1, 1, 1, 1], name="first"),
+            h.make_node("BatchNormalization", ["a", "one", "half", "half", "one"], ["b"], name="norm"),
+            h.make_node("Relu", ["b"], ["c"]),
+            h.make_node("Conv", ["c", "w2", "half"], ["d"], group=8, pads=[1, 1, 1, 1], name="depthwise"),
+            h.make_node("Conv", ["d", "w3"], ["e"], name="second"),
+            h.make_node("Add", ["e", "x"], ["f"]),
+            h.make_node("GlobalAveragePool", ["f"], ["g"]),
+            h.make_node("Flatten", ["g"], ["i"]),
+            h.make_node("Gemm", ["i", "w4"], ["y"], transB=1, name="head"),
+        ],
+        [value("x", shape=("N", 8, 4, 4))],
+        [value("y", shape=("N", 16))],
+        [weights("w1", 8, 8, 3, 3), weights("w2", 8, 1, 3, 3), weights("w3", 8, 8, 1, 1), weights("w4", 16, 8), ones, half],
+    )
+
+
+MODELS = [shared_weights, residual, mlp, conv, shapes, branches, loop, scan, sequences, quantized, functions, sparse_and_strings,
           every_type, transformer]
 
 
@@ -264,26 +308,33 @@ def zoo_seeds(program, folder):
                 path.unlink()
 
 
+def has_weights(made):
+    return any(len(t.dims) > 1 for t in made.graph.initializer)
+
+
 def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     root = pathlib.Path(sys.argv[1])
-    for folder in ("model", "graph", "tensor", "profile"):
+    for folder in FOLDERS:
         (root / folder).mkdir(parents=True, exist_ok=True)
     for make in MODELS:
         made = make()
         onnx.checker.check_model(made)
-        for folder in ("model", "graph"):
+        for folder in ("model", "graph", "tools"):
             (root / folder / f"{make.__name__}.onnx").write_bytes(made.SerializeToString())
     for source in (node_seeds, operator_seeds):
         for name, made in source():
             (root / "graph" / f"{name}.onnx").write_bytes(made.SerializeToString())
+            if has_weights(made):
+                (root / "tools" / f"{name}.onnx").write_bytes(made.SerializeToString())
     if len(sys.argv) == 3:
         zoo_seeds(sys.argv[2], root / "graph")
+        zoo_seeds(sys.argv[2], root / "tools")
         profile_seeds(sys.argv[2], root / "profile")
     for name, reader, data in tensor_seeds():
         (root / "tensor" / name).write_bytes(bytes([reader]) + data)
-    for folder in ("model", "graph", "tensor", "profile"):
+    for folder in FOLDERS:
         print(f"{sum(1 for _ in (root / folder).iterdir())} in {root / folder}")
 
 

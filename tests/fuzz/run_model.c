@@ -1,109 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contexts, one an instruction set, and the watcher live as long as the process, so that a run
- * costs only what its model costs. Contexts allocate through us: after each model all memory must
- * be back, which finds leaks at once and exactly. */
+/* A model is run plainly and in the ways that only sessions know: inner values, partial runs, other
+ * shapes. */
 #include "fuzz/run_model.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
+#include "fuzz/place.h"
 #include "fuzz/values.h"
 #include "sonde/experimental/inspect.h"
 #include "sonde/sonde.h"
 
-#define MAX_MEMORY ((size_t)32 << 20)
-#define MAX_PORTS  64
-#define RUN_MS     40
-#define TICK_MS    10
-
-/* ---- contexts ---- */
-
-typedef struct place {
-    const char *cpu;
-    sonde_context *context;
-    _Atomic size_t live_bytes;
-    size_t idle_bytes; /* of the context alone */
-} place;
-
-static place places[] = {{.cpu = NULL}, {.cpu = "baseline"}, {.cpu = "avx2"}};
-
-static void *take(void *user, size_t bytes)
-{
-    place *p = user;
-    void *mem = NULL;
-    if (posix_memalign(&mem, 64, bytes ? bytes : 1) != 0)
-        return NULL;
-    atomic_fetch_add(&p->live_bytes, bytes);
-    return mem;
-}
-
-static void give_back(void *user, void *mem, size_t bytes)
-{
-    place *p = user;
-    atomic_fetch_sub(&p->live_bytes, bytes);
-    free(mem);
-}
-
-/* One more than a model needs: a level that this machine lacks falls back to the best. */
-static place *place_get(uint32_t k)
-{
-    place *p = &places[k];
-    if (p->context)
-        return p;
-    sonde_context_options o = SONDE_INIT(sonde_context_options);
-    o.threads = 1;
-    o.max_memory = MAX_MEMORY;
-    o.cpu = p->cpu;
-    o.alloc = take;
-    o.free = give_back;
-    o.alloc_user = p;
-    if (sonde_context_create(&o, &p->context, NULL) != SONDE_OK)
-        return k ? place_get(0) : NULL;
-    p->idle_bytes = p->live_bytes;
-    return p;
-}
-
-static _Noreturn void fail(const char *what, const char *message)
-{
-    fprintf(stderr, "fuzz: %s%s%s\n", what, *message ? ": " : "", message);
-    abort();
-}
-
-/* ---- the watcher: cancels a run that takes too long ---- */
-
-static struct {
-    pthread_once_t once;
-    sonde_cancel_token *token;
-    _Atomic unsigned serial; /* odd: a run is under way */
-} watch = {.once = PTHREAD_ONCE_INIT};
-
-static void *watch_runs(void *unused)
-{
-    unsigned last = 0, ticks = 0;
-    for (;;) {
-        nanosleep(&(struct timespec){.tv_nsec = TICK_MS * 1000000L}, NULL);
-        unsigned now = watch.serial;
-        ticks = now == last && now % 2 ? ticks + 1 : 0;
-        last = now;
-        if (ticks >= RUN_MS / TICK_MS)
-            sonde_cancel(watch.token);
-    }
-    return unused;
-}
-
-static void watch_start(void)
-{
-    pthread_t thread;
-    if (sonde_cancel_token_create(&watch.token, NULL) != SONDE_OK ||
-        pthread_create(&thread, NULL, watch_runs, NULL) != 0)
-        fail("no watcher", "");
-    pthread_detach(thread);
-}
+#define MAX_PORTS 64
+#define RUN_MS    40
 
 /* ---- statistics ---- */
 
@@ -131,7 +42,6 @@ static void stats_print(void)
 
 static void start(void)
 {
-    watch_start();
     const char *text = getenv("SONDE_FUZZ_STATS");
     stats.on = text != NULL;
     stats.reasons = text && *text == '2';
@@ -149,8 +59,7 @@ typedef struct ports {
 
 static void check(sonde_status st, const sonde_error *err)
 {
-    if (st == SONDE_INTERNAL)
-        fail("internal error", err->message);
+    fuzz_check(st, err);
     if (st != SONDE_OK && stats.reasons)
         fprintf(stderr, "%s: %s\n", sonde_status_text(st), err->message);
 }
@@ -192,12 +101,10 @@ static sonde_status run_once(sonde_session *s, const char *const *in_names, sond
 {
     sonde_run_options options = SONDE_INIT(sonde_run_options);
     sonde_error err;
-    options.cancel = watch.token;
-    sonde_cancel_reset(watch.token);
-    atomic_fetch_add(&watch.serial, 1);
+    options.cancel = watch_begin(RUN_MS);
     sonde_status st =
         sonde_session_run(s, &options, in_names, in, n_in, out_names, out, n_out, &err);
-    atomic_fetch_add(&watch.serial, 1);
+    watch_end();
     check(st, &err);
     return st;
 }
@@ -248,11 +155,9 @@ static void run_partially(sonde_session *s, ports *p, uint64_t *random)
     sonde_value_set *set = NULL;
     sonde_error err;
     size_t first = fuzz_below(random, (uint32_t)p->n_in + 1);
-    options.cancel = watch.token;
-    sonde_cancel_reset(watch.token);
-    atomic_fetch_add(&watch.serial, 1);
+    options.cancel = watch_begin(RUN_MS);
     sonde_status st = sonde_session_partial_run(s, &options, p->in_names, p->in, first, &set, &err);
-    atomic_fetch_add(&watch.serial, 1);
+    watch_end();
     check(st, &err);
     size_t n = st == SONDE_OK ? sonde_value_set_count(set) : 0, n_in = 0;
     if (st == SONDE_OK && n + p->n_in - first <= MAX_PORTS) {
@@ -336,22 +241,22 @@ static run_reached run_loaded(sonde_context *c, sonde_model *model, uint64_t *ra
 
 run_reached run_model(const uint8_t *data, size_t size, uint64_t steer)
 {
-    pthread_once(&watch.once, start);
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, start);
     uint64_t random = steer;
     uint32_t level = fuzz_below(&random, 6);
-    place *p = place_get(level < 3 ? level : 0);
-    if (!p)
+    sonde_context *c = place_context(level);
+    if (!c)
         return RUN_REFUSED;
     sonde_model *model = NULL;
     sonde_error err;
     run_reached reached = RUN_REFUSED;
-    sonde_status st = sonde_model_load_memory(p->context, data, size, NULL, &model, &err);
+    sonde_status st = sonde_model_load_memory(c, data, size, NULL, &model, &err);
     check(st, &err);
     if (st == SONDE_OK)
-        reached = run_loaded(p->context, model, &random);
+        reached = run_loaded(c, model, &random);
     sonde_model_release(model);
-    if (p->live_bytes != p->idle_bytes)
-        fail("memory of a model is not given back", "");
+    place_check(level);
     stats.reached[reached]++;
     return reached;
 }

@@ -136,8 +136,9 @@ class Context:
                 strings[i] = _String(c.cast(k, P), len(t))
             _call("sonde_tensor_create_strings", self.ptr, _dims(item.shape), item.ndim, strings, c.byref(out))
             return out
-        item = np.ascontiguousarray(item).reshape(item.shape)
-        _call("sonde_tensor_create", self.ptr, NUMBER_OF[item.dtype], _dims(item.shape), item.ndim,
+        number = NUMBER_OF[item.dtype]
+        item = np.ascontiguousarray(whole_bytes(item)).reshape(item.shape)
+        _call("sonde_tensor_create", self.ptr, number, _dims(item.shape), item.ndim,
               item.ctypes.data, item.nbytes, c.byref(out))
         return out
 
@@ -146,6 +147,12 @@ class Context:
         _call("sonde_tensor_borrow", self.ptr, NUMBER_OF[array.dtype], _dims(array.shape), array.ndim,
               array.ctypes.data, array.nbytes, c.byref(out))
         return out
+
+
+def whole_bytes(item):
+    """Elements of 4 bits as sonde has them, in a byte each: ml_dtypes leaves the upper bits open."""
+    return item.astype({"uint4": np.uint8, "int4": np.int8}[item.dtype.name]) if item.dtype.name in ("uint4", "int4") \
+        else item
 
 
 def to_python(value):

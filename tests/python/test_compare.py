@@ -438,8 +438,9 @@ def test_every_kind_of_samples_gives_the_same_sums(tmp_path):
         folder.mkdir()
         (folder / "input_0.pb").write_bytes(numpy_helper.from_array(sample, "x").SerializeToString())
     found = [compare(good, bad, "-i", tmp_path / name) for name in ("deep.npz", "long.npz", "files", "sets")]
+    found += [compare(good, bad, "-i", f"x={tmp_path / name}") for name in ("deep.npz", "long.npz")]
     found.append(json.loads(sonde.compare(str(good), str(bad), {"x": data})._accuracy.write(".json")))
-    assert [f["samples"] for f in found] == [5] * 5
+    assert [f["samples"] for f in found] == [5] * 7
     for f in found[1:]:
         assert [t["relative"] for t in f["tensors"]] == [t["relative"] for t in found[0]["tensors"]]
     assert compare(good, bad, "-i", tmp_path / "files", "--samples", 2)["samples"] == 2

@@ -33,6 +33,34 @@ def test_a_trace_is_written_while_the_program_runs(tmp_path):
     assert done.returncode == 0 and "mean of 20 runs" in done.stdout, done.stderr
 
 
+def test_a_trace_with_a_limit_says_how_many_runs_it_has(tmp_path):
+    err = finish(start(tmp_path, SONDE_TRACE="t.json", SONDE_LEVEL="2", SONDE_TRACE_LIMIT="40K"))[1]
+    said = re.fullmatch(r"sonde: warning: the \.json file has the spans of (\d+) of 20 runs, .* limited to 40\.00 KiB; .*\n", err)
+    assert said and 1 <= int(said[1]) < 20, err
+    whole = finish(start(tmp_path, SONDE_TRACE="all.json", SONDE_LEVEL="2"))[1]
+    assert whole == "" and (tmp_path / "t.json").stat().st_size < (tmp_path / "all.json").stat().st_size
+    left = json.loads((tmp_path / "t.json").read_text())["otherData"]["left_out"]
+    assert left["runs"] == 20 - int(said[1])
+    assert finish(start(tmp_path, SONDE_TRACE="none.json", SONDE_TRACE_LIMIT="none"))[1] == ""
+    assert finish(start(tmp_path, SONDE_TRACE="0.json", SONDE_TRACE_LIMIT="0"))[1] == ""
+    assert finish(start(tmp_path, SONDE_TRACE="quiet.json", SONDE_TRACE_LIMIT="40K", SONDE_LOG="error"))[1] == ""
+    err = finish(start(tmp_path, SONDE_PROFILE="prof", SONDE_TRACE_LIMIT="40K"))[1]
+    assert err.count("of 20 runs") == 1, err
+    err = finish(start(tmp_path, SONDE_TRACE="bad.json", SONDE_TRACE_LIMIT="much"))[1]
+    assert err.startswith("sonde: SONDE_TRACE_LIMIT is 'much', expected")
+
+
+def test_a_streamed_trace_with_a_limit_ends_and_says_so(tmp_path):
+    """There is no room at all, so that it does not matter when the file is written."""
+    err = finish(start(tmp_path, SONDE_TRACE="t.pftrace", SONDE_TRACE_LIMIT="1"))[1]
+    said = "it has the first 0 of 20 runs, as its size is limited to 1 B; figures are those of the runs in it"
+    assert err == f"sonde: warning: t.pftrace: {said}\n"
+    read = subprocess.run([PROGRAM, "report", tmp_path / "t.pftrace", "-o", tmp_path / "t.html"], capture_output=True, text=True, timeout=PATIENCE)
+    assert said in read.stdout + read.stderr, read
+    for limit in ("none", "0", "100M"):
+        assert finish(start(tmp_path, SONDE_TRACE="all.pftrace", SONDE_TRACE_LIMIT=limit))[1] == ""
+
+
 def test_names_of_traces_are_expanded(tmp_path):
     process = start(tmp_path, SONDE_TRACE="trace-%p.json", SONDE_LEVEL="1")
     finish(process)
@@ -82,6 +110,18 @@ def test_a_number_of_instances_that_is_none_is_said(tmp_path):
         out, err = finish(start(tmp_path, SONDE_PROFILE="prof", SONDE_INSTANCES=value))
         assert f"SONDE_INSTANCES is '{value}'" in err and "20 runs" in out
     assert len(written(tmp_path)) == 5
+
+
+@pytest.mark.parametrize("word", ["1", "true", "T", "yes", "Y"])
+def test_profiles_that_are_switched_on_have_a_folder(tmp_path, word):
+    finish(start(tmp_path, SONDE_PROFILE=word))
+    assert os.listdir(tmp_path) == ["sonde_profiling"]
+
+
+@pytest.mark.parametrize("word", ["", "0", "false", "F", "no", "N"])
+def test_files_that_are_switched_off_are_not_written(tmp_path, word):
+    _, err = finish(start(tmp_path, SONDE_PROFILE=word, SONDE_TRACE=word, SONDE_LOG=word))
+    assert (os.listdir(tmp_path), err) == ([], "")
 
 
 SLOW_THREADS = """

@@ -132,7 +132,7 @@ def test_a_read_only_folder(open_folder):
         done = profile(tmp_path, "--save=h.db", "-o", "out/p.pftrace", **nobody)
         assert "read-only" in check_shown(done, tmp_path / "out")
         done = profile(tmp_path, "--save=new.db", "-o", "out/p.pftrace", **nobody)
-        assert "cannot open" in check_shown(done, tmp_path / "out")
+        assert "the folder '.' cannot be written" in check_shown(done, tmp_path / "out")
         listed = sonde(tmp_path, "history", "--db", "h.db", **nobody)  # reading needs no rights
         assert listed.returncode == 0 and "zoo:tiny_mlp" in listed.stdout, listed.stderr
         assert sonde(tmp_path, "history", "show", "1", "--db", "h.db", **nobody).returncode == 0
@@ -180,6 +180,20 @@ def test_what_was_measured_is_part_of_the_options(tmp_path):
     assert options[1]["precision"] == "bf16" and options[3]["instances"] == 2 and options[4]["level"] == 1
     assert options[2]["optimize"] is False and options[2]["disabled"] == ["fuse-conv"]
     assert len(entries(tmp_path, "h.db", "--options", "precision=bf16")) == 1
+
+
+def test_a_limit_of_the_instruction_set_is_part_of_the_options(tmp_path, monkeypatch):
+    bench = ["bench", "zoo:tiny_mlp", "-t", "1", "-n", "5", "--rounds", "1", "--no-program", "-q", "--save=h.db"]
+    assert profile(tmp_path, "--save=h.db", "-q").returncode == 0
+    assert profile(tmp_path, "--save=h.db", "-q", "--cpu", "baseline").returncode == 0
+    assert sonde(tmp_path, *bench).returncode == 0
+    monkeypatch.setenv("SONDE_CPU", "baseline")
+    assert profile(tmp_path, "--save=h.db", "-q").returncode == 0
+    assert sonde(tmp_path, *bench).returncode == 0
+    found = entries(tmp_path)[::-1]
+    assert [entry["options"].get("cpu") for entry in found] == [None, "baseline", None, "baseline", "baseline"]
+    series = [entry["series"] for entry in found]
+    assert series[1] == series[3] and len(set(series)) == 4
 
 
 def test_what_a_bench_was_told_is_part_of_the_options(tmp_path):

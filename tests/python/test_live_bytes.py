@@ -45,7 +45,8 @@ def ns(us):
 
 def live_by_step(lives, table):
     """Bytes while each step of a table runs."""
-    own = [l for l in lives if l["table"] == table]
+    """Without what bodies need: their steps come by themselves."""
+    own = [l for l in lives if l["table"] == table and l["name"] != "[values of its body]"]
     last = max(l["last"] for l in own)
     return [sum(l["bytes"] for l in own if l["first"] <= step <= l["last"]) for step in range(last + 1)]
 

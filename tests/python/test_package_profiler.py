@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 sonde = pytest.importorskip("sonde")
 
@@ -474,6 +475,10 @@ def test_a_block_writes_its_file(tmp_path, session, feed):
     with sonde.profile(format=sonde.RecordFormat.PandasDataFrame) as profiler:
         session.run(None, feed)
     assert count(profiler) == 1
+    for format in (sonde.RecordFormat.PandasDataFrame, "dataframe"):
+        with pytest.raises(sonde.InvalidArgument, match="get_pandas_dataframe"):
+            sonde.profile(file=tmp_path / "frame", format=format)
+    assert not (tmp_path / "frame").exists()
 
 
 # ---------------------------------------------------------------- process-wide
@@ -759,3 +764,47 @@ def test_a_profile_of_several_models_names_each_of_them(session, feed):
         columns = profiler.columns()
         names = [name for name, cat in zip(columns["name"], columns["cat"]) if cat == "model"]
     assert names == ["tiny_cnn, tiny_mlp"] and profiler.summary()["model"] == "tiny_cnn, tiny_mlp"
+
+
+def control_model():
+    """Two layers below an If, whose bodies are bound while it runs."""
+    inside = [helper.make_graph([helper.make_node(op, ["x"], [f"{op}_out"])], op, [],
+                                [helper.make_tensor_value_info(f"{op}_out", TensorProto.FLOAT, None)])
+              for op in ("Relu", "Neg")]
+    nodes = [helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0), helper.make_node("Greater", ["sum", "zero"], ["c"]),
+             helper.make_node("If", ["c"], ["h"], then_branch=inside[0], else_branch=inside[1]),
+             helper.make_node("MatMul", ["h", "w"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 64])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 64])],
+                              [numpy_helper.from_array(np.ones((64, 64), np.float32), "w"),
+                               numpy_helper.from_array(np.float32(0), "zero")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize("source", ["file", "bytes"])
+def test_what_prepares_a_model_lies_in_its_phase(tmp_path, source):
+    """Reading and parsing are parts of a load, passes and packing of a compile, and a body is bound in its inference."""
+    model = control_model().SerializeToString()
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model)
+    parts = {"parse": "load", "finish": "load", "clone": "compile", "infer": "compile", "build steps": "compile",
+             "pack weights": "compile", "pass": "compile"} | ({"read": "load"} if source == "file" else {})
+    with sonde.profile() as profiler:
+        with sonde.InferenceSession(str(path) if source == "file" else model) as made:
+            made.run(None, {"x": np.ones((4, 64), np.float32)})
+    c = profiler.columns()
+    row = {span: i for i, span in enumerate(c["span_id"])}
+    seen, bound_in = set(), []
+    for i, (name, parent, cat) in enumerate(zip(c["name"], c["parent_span_id"], c["cat"])):
+        word = name.split(":")[0]
+        if cat == "executor" and word in parts:
+            up = row[parent]
+            assert c["name"][up] == parts[word], name
+            assert c["start"][up] <= c["start"][i] and c["end"][i] <= c["end"][up] + 1
+            seen.add(word)
+        elif cat == "executor" and word == "bind":
+            bound_in.append(c["cat"][row[parent]] if parent in row else "")
+        elif word in ("load", "compile"):
+            assert parent not in row
+    assert seen == set(parts)
+    assert bound_in == ["", "iteration"]

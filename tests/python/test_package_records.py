@@ -188,3 +188,26 @@ def test_threads_nest_records_of_their_own():
     runs = [s for s in tree.values() if s["cat"] == "iteration"]
     assert {tree[s["parent_span_id"]]["thread.id"] for s in runs} == {s["thread.id"] for s in runs}
     assert {tree[s["parent_span_id"]]["name"] for s in runs} == {"thread 0", "thread 1", "thread 2"}
+
+
+def test_inferences_of_run_async_belong_to_the_record_around_the_call():
+    session = sonde.InferenceSession("zoo:tiny_mlp")
+    feed = session.random_inputs(seed=1)
+
+    def run():
+        done = threading.Event()
+        session.run_async(None, feed, lambda *_: done.set(), None)
+        done.wait()
+
+    with sonde.profile(level=1) as profiler:
+        with sonde.record("outer"), profiler.record("inner"):
+            run()
+        with profiler.record("warm", warm_up=True):
+            run()
+        run()
+    tree = profiler.columns()
+    name_of = dict(zip(tree["span_id"], tree["name"]))
+    inferences = [k for k, cat in enumerate(tree["cat"]) if cat == "iteration"]
+    owners = [name_of.get(tree["parent_span_id"][k]) for k in inferences]
+    assert owners[:2] == ["inner", "warm"] and owners[2] not in ("outer", "inner", "warm")
+    assert [bool(tree["warm_up"][k]) for k in inferences] == [False, True, False]

@@ -133,6 +133,33 @@ def test_the_smallest_blocks_go(tmp_path, kind, pattern, outputs, ks):
     assert frame.pattern[0] == pattern and frame["shape"][0] == "x".join(map(str, w.shape))
 
 
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("turned", [0, 1])
+@pytest.mark.parametrize("inside", [0, 1])
+def test_batches_inside_of_a_matrix_are_matrices_of_their_own(tmp_path, left, turned, inside):
+    """FusedMatMul as ONNX Runtime's optimiser writes it: transBatch puts the batches between the two axes."""
+    matrices = weight(3, 20, 18)  # of each batch: outputs, k
+    lies = matrices if left != bool(turned) else matrices.swapaxes(1, 2)
+    lies = np.ascontiguousarray(np.moveaxis(lies, 0, 1) if inside else lies)
+    side = "A" if left else "B"
+    x = [3, 18, 4] if left else [3, 4, 18]
+    node = helper.make_node("FusedMatMul", ["w", "x"] if left else ["x", "w"], ["y"], "product", domain="com.microsoft",
+                            **{"trans" + side: turned, "transBatch" + side: inside})
+    graph = helper.make_graph([node], "g", [value("x", shape=x)], [value("y", shape=[3, None, None])],
+                              [numpy_helper.from_array(lies, "w")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)],
+                              ir_version=9)
+    path = tmp_path / "out.onnx"
+    sonde.sparsify(model, path, ratio=0.7, pattern="4x1")
+    after = initializers(path)["w"]
+    after = np.moveaxis(after, 1, 0) if inside else after
+    after = after if left != bool(turned) else after.swapaxes(1, 2)
+    assert np.array_equal(after == 0, expected(matrices, 0.7, 4, 1))
+    feed = RANDOM.standard_normal(x).astype(np.float32)
+    want = after @ feed if left else feed @ after.swapaxes(1, 2)
+    np.testing.assert_allclose(sonde.InferenceSession(str(path)).run(None, {"x": feed})[0], want, atol=1e-4)
+
+
 @pytest.mark.parametrize("k", [32, 33, 34, 35])
 def test_two_of_four_neighbours_along_k_are_zero(tmp_path, k):
     w = weight(k, 12)

@@ -4,7 +4,9 @@
 import csv
 import json
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -33,6 +35,23 @@ def test_columns_add_up_to_the_totals():
         assert frame[scenario["scenario"]].sum() == pytest.approx(scenario["total_ms"])
         assert scenario["low"] <= scenario["high"] and scenario["weight_bytes"] > 0
     assert set(frame[~frame.bracket].fastest) <= {"now", "sparse90", "int8"}
+
+
+def test_no_scenario_is_fastest_for_what_it_does_not_change():
+    """However the times of two equal operators vary."""
+    for _ in range(5):
+        frame = sonde.whatif("zoo:tiny_mlp", scenarios="sparse90,int8,int4", runs=1, warmup=0, cache=False)
+        softmax = frame[frame.op_type == "Softmax"]
+        assert len(softmax) == 1 and list(softmax.fastest) == ["now"]
+
+
+def test_results_say_when_and_where_they_were_measured():
+    first, again = (sonde.whatif("zoo:tiny_mlp", scenarios="sparse90", runs=2).attrs["scenarios"] for _ in range(2))
+    for scenario in first:
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", scenario["measured"])
+        assert scenario["machine"].startswith(socket.gethostname())
+    assert again[1]["cached"]
+    assert [(s["measured"], s["machine"]) for s in again] == [(s["measured"], s["machine"]) for s in first]
 
 
 def test_every_way_of_rows_has_the_same_totals():

@@ -200,8 +200,14 @@ def run(path, *args):
         return next(iter(f.values()))
 
 
-def run_onnxruntime(path, x):
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+def run_onnxruntime(path, x, softmax_of_floats=False):
+    """ONNX Runtime's integer Softmax loses what is left of a step (docs/architecture.md). It computes the nodes as they are
+    written where the float result of a Softmax is an output, too."""
+    model = onnx.load(path)
+    if softmax_of_floats:
+        results = [n.output[0] for n in model.graph.node if n.op_type == "Softmax"]
+        model.graph.output.extend(h.make_tensor_value_info(name, T.FLOAT, None) for name in results)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     return session.run(None, {"x": x})[0]
 
 
@@ -219,7 +225,7 @@ def test_networks_of_bytes_have_the_bits_of_onnxruntime(tmp_path, make, how):
         assert np.array_equal(ours, run(path, *args)), args
     for level in ("baseline", "avx2" if "x86" in os.uname().machine else "neon"):
         assert np.array_equal(ours, run(path, "--cpu", level)), level
-    theirs = run_onnxruntime(path, x)
+    theirs = run_onnxruntime(path, x, softmax_of_floats=True)
     assert len(np.unique(theirs)) > 4, "the case shows nothing"
     assert np.array_equal(ours, theirs), decibels(ours, theirs)
 

@@ -2,6 +2,7 @@
 """'sonde view': who is answered and who is not, pages that grow while a model runs or a file is written, and the end.
 Nothing here waits for a time, only for what the program says or does."""
 
+import base64
 import gzip
 import http.client
 import json
@@ -371,6 +372,50 @@ def test_a_model_is_shown_while_it_runs(folder):
             assert not ended and seen == sorted(seen)
             if len(seen) > 2 and seen[-1] > seen[-2]:
                 break
+        assert view.end()[0] == 0
+
+
+def data_of_page(page):
+    """The JSON of the profile in a page."""
+    blocks = re.findall(rb'<script type="application/x-sonde-profile"[^>]*>([^<]*)<', page)
+    return head_of(base64.b64decode(blocks[-1]))
+
+
+def test_the_first_figures_come_unasked(folder):
+    """Whoever opens the page a moment later finds them in it; nobody has asked for data."""
+    with View(folder, "zoo:tiny_mlp", *FOREVER, "--no-open") as view:
+        while not data_of_page(view.ask()[2])["summary"]["iterations"]:
+            pass
+        assert view.end()[0] == 0
+
+
+@pytest.mark.parametrize("options", [[], ["--level", "3", "-t", "2"], ["--instances", "2", "-t", "2"]])
+def test_a_page_of_a_run_that_goes_on_has_bounded_size(folder, options):
+    """A run of this model is three records: a second has some hundred thousand, and making a page of all of them would
+    take longer than anybody waits. The note says how many runs there were."""
+    with View(folder, "zoo:tiny_mlp", *FOREVER, "--no-open", *options) as view:
+        tag, before = "", 0
+        while before < 20_000:
+            status, headers, data = view.ask("/data", **({"If_None_Match": tag} if tag else {}))
+            if status == 304:
+                continue
+            tag, head = headers["ETag"], head_of(data)
+            assert head["counts"]["spans"] < 100_000
+            left_out = re.fullmatch(r"the first and the latest runs; (\d+) measured runs between them are left out", head["note"])
+            runs = head["summary"]["iterations"] + (int(left_out[1]) if left_out else 0)
+            assert runs >= before and (left_out or not head["note"])
+            assert "build: tiny_mlp" in head["strings"]  # how it began is there
+            before = runs
+        assert view.end()[0] == 0
+
+
+def test_the_end_is_shown_before_the_whole_run_is(folder):
+    """Making the last page of so many runs takes a while; until then there are the latest of them."""
+    with View(folder, "zoo:tiny_mlp", "-n", "50000", "--no-open") as view:
+        seen = [(s["iterations"], ended) for s, ended in versions(view)]
+        assert seen[-1] == (50000, True)
+        assert all(n < 50000 for n, _ in seen[:-1])
+        assert not data_of_page(view.ask()[2])["note"]
         assert view.end()[0] == 0
 
 

@@ -50,6 +50,23 @@ def ms_fused_matmul(b):
            attributes={"transA": int(turn_a), "transB": int(turn_b), "alpha": b.choice((None, 0.5))})
 
 
+@row(0.6)
+def ms_fused_matmul_batches_inside(b):
+    """Batches between the two axes of the matrices, which ONNX Runtime's optimiser writes; both have one rank."""
+    x = b.pick((F32,), rank=(3, 4), mag=10)
+    turn_a, turn_b, inside_a, inside_b = (b.chance(0.5) for _ in range(4))
+    rows, cols = (x.shape[0], x.shape[-1]) if inside_a else x.shape[-2:]
+    batch = x.shape[1:-1] if inside_a else x.shape[:-2]
+    m, k = (cols, rows) if turn_a else (rows, cols)
+    n = b.choice((1, 3, 8, 17))
+    first, last = (n, k) if turn_b else (k, n)
+    y = weights(b, F32, (first, *batch, last) if inside_b else (*batch, first, last), k)
+    y = b.param(y) if b.chance(0.5) else b.emit("Identity", [b.param(y)])
+    b.emit("FusedMatMul", [x, y], shape=(*batch, m, n), sources=[x], domain=MS, mag=x.mag + 3,
+           attributes={"transA": int(turn_a), "transB": int(turn_b), "transBatchA": int(inside_a),
+                       "transBatchB": int(inside_b), "alpha": b.choice((None, 0.5))})
+
+
 @row(0.5)
 def ms_fused_gemm(b):
     x = b.pick((F32,), rank=2, mag=10)
