@@ -197,9 +197,8 @@ const uint8_t *sn_lines_prepare(const sn_lines *l, const sn_lines_part *part,
                                 const sn_lines_image *image, uint8_t *copy)
 {
     if (l->in_place) {
-        const int64_t at =
-            ((part->z * l->in[HEIGHT] + part->y) * l->in[WIDTH] + part->x * l->stride[WIDTH]) *
-            l->pixel;
+        const int64_t line = part->z * l->stride[DEPTH] * l->in[HEIGHT] + part->y;
+        const int64_t at = (line * l->in[WIDTH] + part->x * l->stride[WIDTH]) * l->pixel;
         if (l->read <= image->left - at)
             return image->pixels + at;
     }
