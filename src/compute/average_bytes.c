@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "compute/bytes.h"
 #include "compute/conv.h"
 #include "compute/parallel.h"
 #include "compute/split.h"
@@ -85,7 +86,7 @@ static void finish_image(const average_call *a, int64_t image, sn_qparam qx, sn_
     const float lo = p->d.dtype == SONDE_DTYPE_I8 ? -128.0f : 0.0f;
     float scale[WIDE];
     for (int i = 0; i < WIDE; i++)
-        scale[i] = qx.scale / (qy.scale * (float)p->pixels);
+        scale[i] = sn_held_scale(qx.scale / (qy.scale * (float)p->pixels));
     for (int64_t from = 0; from < c; from += WIDE) {
         const size_t n = (size_t)sn_min(c - from, WIDE);
         int32_t all[WIDE];

@@ -133,29 +133,41 @@ static sn_form_border border(const sn_form_stage *s, const sn_value *to)
                             .shown_type = "[Reorder]"};
 }
 
-/* A constant image in blocks, as [d0, C, d2, d3]; an operand may be [C, d2, d3]. */
-static sonde_status constant(sn_form_stage *s, const sn_value *v, uint8_t label, sn_value **out)
+/* An operand of an image, [C, d2, d3] beside [d0, C, d2, d3]; else [d0, C, d2] is a sequence. */
+static bool is_operand(const sn_form_stage *s, const sn_node *n, uint32_t i, const sn_tensor *t)
 {
+    return t->rank == 3 && n->out[0]->fact.type.rank == 4 && input(s, n, i) == SN_PORT_SAME;
+}
+
+/* A constant image in blocks, as [d0, C, d2, d3], or a sequence, as input i of n reads it. */
+static sonde_status constant(sn_form_stage *s, const sn_node *n, uint32_t i, uint8_t label,
+                             sn_value **out)
+{
+    const sn_value *v = n->in[i].value;
     const sn_tensor *from = v->fact.data;
     if (label != BLOCKED || from->dtype != SONDE_DTYPE_F32 || !sn_tensor_is_plain(from) ||
         from->rank < 3 || from->rank > 4)
         return SONDE_OK;
-    int64_t dims[4] = {1}, b = block_of(s);
+    const int32_t lead = is_operand(s, n, i, from), rank = from->rank + lead;
+    if (*out && (*out)->fact.type.rank == rank)
+        return SONDE_OK;
+    int64_t dims[4] = {1, 1, 1, 1}, b = block_of(s);
     sn_pass_env *env = s->env;
-    for (int i = 0; i < from->rank; i++)
-        dims[4 - from->rank + i] = from->dims[i];
+    for (int d = 0; d < from->rank; d++)
+        dims[lead + d] = from->dims[d];
     int64_t blocks = (dims[1] + b - 1) / b, pixels = dims[2] * dims[3];
     int64_t padded[4] = {dims[0], blocks * b, dims[2], dims[3]};
     void *data;
-    SN_TRY(sn_pass_constant(s->g, env, v->name, SONDE_DTYPE_F32, padded, 4, out, &data));
+    *out = NULL;
+    SN_TRY(sn_pass_constant(s->g, env, v->name, SONDE_DTYPE_F32, padded, rank, out, &data));
     sn_value_show_as(*out, v);
     float *dst = data;
     memset(dst, 0, (*out)->fact.data->bytes);
-    for (int64_t n = 0; n < dims[0]; n++)
+    for (int64_t image = 0; image < dims[0]; image++)
         for (int64_t c = 0; c < dims[1]; c++)
             for (int64_t p = 0; p < pixels; p++)
-                dst[((n * blocks + c / b) * pixels + p) * b + c % b] =
-                    sn_read_f32(from, (n * dims[1] + c) * pixels + p);
+                dst[((image * blocks + c / b) * pixels + p) * b + c % b] =
+                    sn_read_f32(from, (image * dims[1] + c) * pixels + p);
     sn_tensor *t = (sn_tensor *)(uintptr_t)(*out)->fact.data; /* made above */
     t->dims[1] = dims[1];
     t->layout = sn_layout_blocks((unsigned)b);

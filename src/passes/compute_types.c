@@ -94,9 +94,11 @@ static sn_form_border border(const sn_form_stage *s, const sn_value *to)
 }
 
 /* Converted once. */
-static sonde_status constant(sn_form_stage *s, const sn_value *v, uint8_t label, sn_value **out)
+static sonde_status constant(sn_form_stage *s, const sn_node *n, uint32_t i, uint8_t label,
+                             sn_value **out)
 {
-    if (label != WIDE || !is_half(v->fact.data->dtype) || !sn_tensor_is_plain(v->fact.data))
+    const sn_value *v = n->in[i].value;
+    if (*out || label != WIDE || !is_half(v->fact.data->dtype) || !sn_tensor_is_plain(v->fact.data))
         return SONDE_OK;
     return sn_pass_widen(s->g, s->env, v, out);
 }

@@ -162,8 +162,8 @@ static sonde_status add_border_node(sn_form_stage *s, sn_value *from, sn_value *
 static sonde_status switch_input(sn_form_stage *s, sn_node *n, uint32_t i, uint8_t label)
 {
     sn_value *v = n->in[i].value, **other = &s->tables->other[label][v->id];
-    if (!*other && s->constant && sn_value_is_const(v))
-        SN_TRY(s->constant(s, v, label, other));
+    if (s->constant && sn_value_is_const(v))
+        SN_TRY(s->constant(s, n, i, label, other));
     if (!*other) {
         SN_TRY(twin(s, v, label, other));
         SN_TRY(add_border_node(s, v, *other, n, v->producer ? v->producer : n));

@@ -43,8 +43,10 @@ struct sn_form_stage {
     uint32_t (*weight)(const sn_value *v);
     /* v, which is `of` or the same in another label, lies so from now on. */
     sonde_status (*mark)(sn_form_stage *s, sn_value *v, const sn_value *of, uint8_t label);
-    /* Constant v in this label; *made is left NULL for a border like any other. NULL: always so. */
-    sonde_status (*constant)(sn_form_stage *s, const sn_value *v, uint8_t label, sn_value **made);
+    /* The constant that n reads as input i in this label. *made is what earlier readers have in it,
+     * or NULL, and is left so for a border like any other. NULL: always a border. */
+    sonde_status (*constant)(sn_form_stage *s, const sn_node *n, uint32_t i, uint8_t label,
+                             sn_value **made);
     /* The node that computes `to` from the same value in another label. */
     sn_form_border (*border)(const sn_form_stage *s, const sn_value *to);
     /* The ports of n are as they will be. NULL: nothing more to do. */

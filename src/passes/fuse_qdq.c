@@ -235,7 +235,7 @@ static bool bias_fits(const match *m, int64_t channels)
     for (int64_t c = 0; c < channels; c++) {
         double want = (double)sum_scale(m, c);
         double have = (double)of_channel(b->params[0], c);
-        if (fabs(want - have) > 1e-5 * fabs(want))
+        if (!isfinite(want) || !(fabs(want - have) <= 1e-5 * fabs(want)))
             return false;
     }
     return true;
@@ -257,7 +257,7 @@ static bool is_float_bias(const match *m, const sn_value *bias, int64_t channels
     if (!is_const_of(bias, SONDE_DTYPE_F32) || !bias_lies(m, bias->fact.data, channels))
         return false;
     for (int64_t c = 0; c < sn_tensor_count(bias->fact.data); c++)
-        if (!(fabsf(bias_steps(m, bias, c)) < (float)MOST))
+        if (!isfinite(sum_scale(m, c)) || !(fabsf(bias_steps(m, bias, c)) < (float)MOST))
             return false;
     return true;
 }

@@ -64,7 +64,9 @@ TEST(plain_pooling_of_f32_matches_f64)
             sn_pooling_plan_make(&p, &d, lv->flags, 1);
             sn_pooling_run(&p, wide, want, NULL, NULL, NULL);
             for (size_t k = 0; k < out && !test_errors; k++)
-                CHECK_MSG((isnan(want[k]) && isnan(y[k])) || fabs((double)y[k] - want[k]) <= 1e-6,
+                CHECK_MSG((isnan(want[k]) && isnan(y[k])) ||
+                              (want[k] == -DBL_MAX && y[k] == -FLT_MAX) || /* nothing but padding */
+                              fabs((double)y[k] - want[k]) <= 1e-6,
                           "%s case %d: element %zu: %g, expected %g", lv->name, i, k, (double)y[k],
                           want[k]);
             free(x), free(y), free(wide), free(want);

@@ -21,9 +21,9 @@ def theirs_of(model, feeds):
     return onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, feeds)
 
 
-def pool(op, x, **attributes):
+def pool(op, x, opset=None, **attributes):
     node = h.make_node(op, ["x"], ["y"], kernel_shape=attributes.pop("kernel"), **attributes)
-    return every_way.model([node], {"x": x}, {"y": x.dtype}, opset=POOLS[op])
+    return every_way.model([node], {"x": x}, {"y": x.dtype}, opset=opset or POOLS[op])
 
 
 def image(shape, dtype):
@@ -109,6 +109,20 @@ def test_averages_of_nothing_are_0(op):
         theirs, = theirs_of(model, {"x": x})
         for ours, in every_way.each(model, {"x": x}):
             np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("opset", [10, 11, 18, 19, 22])
+@pytest.mark.parametrize("kernel,strides,shape,pads", [
+    ([1, 2], [3, 2], [6, 7, 5, 1], [0] * 4), ([2, 2], [2, 2], [1, 3, 1, 5], [0] * 4), ([4], [3], [1, 2, 1], [0, 1]),
+    ([4], [3], [1, 2, 2], [1, 0]), ([2, 3, 3], [3, 1, 2], [3, 4, 1, 4, 5], [0] * 6)])
+def test_averages_count_the_padding_of_a_window_larger_than_the_image(opset, kernel, strides, shape, pads):
+    """Until opset 18 all of the window counts, later what lies within the padding, as in ONNX Runtime."""
+    x = image(shape, np.float32)
+    model = pool("AveragePool", x, opset, kernel=kernel, strides=strides, pads=pads, count_include_pad=1)
+    theirs, = theirs_of(model, {"x": x})
+    for ours, in every_way.each(model, {"x": x}):
+        assert ours.shape == theirs.shape
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)
 
 
 @pytest.mark.parametrize("op,dtype", [*((op, np.float32) for op in POOLS),

@@ -210,6 +210,47 @@ def test_a_sum_of_zeros_is_zero_however_fine_its_result(tmp_path, scale):
         assert np.array_equal(ours, np.clip(np.rint(steps / np.float64(np.float32(scale))) + 128, 0, 255)), args
 
 
+@pytest.mark.parametrize("op,attributes", [("GlobalAveragePool", {}), ("AveragePool", {"kernel_shape": [2, 2]}),
+                                           ("AveragePool", {"kernel_shape": [1, 1]})])
+@pytest.mark.parametrize("scales", [(1e36, 8e-33), (73.7, 1.2e-38), (1e30, 6e-33)])
+def test_an_average_of_zeros_is_zero_where_the_quotient_of_scales_leaves_f32(op, attributes, scales):
+    s = np.float32
+    x = np.full((5, 3, 2, 2), 42, np.uint8)
+    x[1:3] = 43
+    nodes = [h.make_node("DequantizeLinear", ["x", "sx", "zx"], ["f"]), h.make_node(op, ["f"], ["g"], **attributes),
+             h.make_node("QuantizeLinear", ["g", "sy", "zy"], ["y"])]
+    constants = {"sx": s(scales[0]), "zx": np.uint8(42), "sy": s(scales[1]), "zy": np.uint8(96)}
+    model = every_way.model(nodes, {"x": x}, {"y": np.uint8}, constants)
+    ours, = every_way.run(model, {"x": x})
+    assert (ours[[0, 3, 4]] == 96).all() and (ours[1:3] == 255).all()
+
+
+@pytest.mark.parametrize("bias", ["int32", "float"])
+@pytest.mark.parametrize("op", ["Gemm", "Conv"])
+def test_a_bias_is_not_lost_where_the_product_of_scales_leaves_f32(op, bias):
+    """Sums of zero leave the bias; others are infinite, as in floats."""
+    rng, s = np.random.default_rng(2), np.float32
+    x = np.full((5, 9), 7, np.uint8)
+    x[3, 2] = 9
+    w = rng.integers(0, 255, (16, 9)).astype(np.uint8)
+    if op == "Conv":
+        x, w = x.reshape(5, 9, 1), w.reshape(16, 9, 1)
+    steps = rng.integers(-900, 900, 16).astype(np.int32)
+    nodes = [h.make_node("DequantizeLinear", ["x", "sx", "zx"], ["f"]), h.make_node("DequantizeLinear", ["w", "sw", "zw"], ["v"]),
+             h.make_node("DequantizeLinear", ["b", "sb"], ["c"]),
+             h.make_node(op, ["f", "v", "c"], ["y"], **({"transB": 1} if op == "Gemm" else {}))]
+    constants = {"sx": s(406), "zx": np.uint8(7), "sw": s(1e36), "zw": np.uint8(100), "w": w, "sb": s(0.00126), "b": steps}
+    if bias == "float":
+        nodes.pop(2)
+        constants["c"] = (steps * constants.pop("sb")).astype(np.float32)
+        constants.pop("b")
+    model = every_way.model(nodes, {"x": x}, {"y": np.float32}, constants)
+    ours, = every_way.run(model, {"x": x})
+    ours = ours.reshape(5, 16)
+    np.testing.assert_allclose(ours[[0, 1, 2, 4]], np.tile(steps * s(0.00126), (4, 1)), rtol=1e-6)
+    assert np.isinf(ours[3]).sum() > 8
+
+
 def test_only_nearest_moves_bytes(tmp_path):
     b = Builder(4)
     y = b.node("Resize", b.qdq("x", 0.03, 117), "", b.constant(np.array([1, 1, 2, 2], np.float32)), mode="linear")

@@ -44,6 +44,14 @@ static sonde_status prepare_average(sn_prep *p)
     return prepare_window(p, SN_POOL_AVERAGE);
 }
 
+/* Before opset 19 ONNX Runtime counts the whole of a window that is larger than the input. */
+static sonde_status prepare_average_1(sn_prep *p)
+{
+    pool_params *w = p->params;
+    w->window.pads_cut = true;
+    return prepare_average(p);
+}
+
 static sonde_status read_p(sn_prep *p)
 {
     pool_params *w = p->params;
@@ -252,10 +260,10 @@ const sn_op sn_op_max_pool[] = {
     {.name = NULL}};
 
 const sn_op sn_op_average_pool[] = {
-    POOL("AveragePool", 1, 6, 1, prepare_average, SN_HALF_IN_F32, in_blocks, FLOATS),
-    POOL("AveragePool", 7, 9, 1, prepare_average, SN_HALF_IN_F32, in_blocks, FLOATS),
-    POOL("AveragePool", 10, 10, 1, prepare_average, SN_HALF_IN_F32, in_blocks, FLOATS),
-    POOL("AveragePool", 11, 18, 1, prepare_average, SN_HALF_IN_F32, in_blocks, FLOATS),
+    POOL("AveragePool", 1, 6, 1, prepare_average_1, SN_HALF_IN_F32, in_blocks, FLOATS),
+    POOL("AveragePool", 7, 9, 1, prepare_average_1, SN_HALF_IN_F32, in_blocks, FLOATS),
+    POOL("AveragePool", 10, 10, 1, prepare_average_1, SN_HALF_IN_F32, in_blocks, FLOATS),
+    POOL("AveragePool", 11, 18, 1, prepare_average_1, SN_HALF_IN_F32, in_blocks, FLOATS),
     POOL("AveragePool", 19, 21, 1, prepare_average, SN_HALF_IN_F32, in_blocks, FLOATS),
     POOL("AveragePool", 22, 0, 1, prepare_average, SN_HALF_IN_F32, in_blocks, FLOATS),
     {.name = NULL}};

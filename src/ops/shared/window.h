@@ -24,6 +24,7 @@ typedef struct sn_window {
     bool ceil;
     bool may_miss; /* a window larger than the padded input: there is no output, not an error */
     bool cuts; /* … by less than a stride: there is one, of what the window has of the input */
+    bool pads_cut; /* … and of padding for what it does not have */
 } sn_window;
 
 sonde_status sn_window_prepare(sn_prep *p, sn_window *w);
