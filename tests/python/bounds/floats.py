@@ -5,7 +5,7 @@ around."""
 import numpy as np
 
 from .rules import rule
-from .spans import FLOATS, UNIT, Span, Unknown, exact, numbers, rounded, wild, within
+from .spans import FLOATS, UNIT, Span, Unknown, exact, numbers, of_sum, rounded, wild, within
 
 
 @rule("Add", "Sub", "Mul")
@@ -34,7 +34,8 @@ def arithmetic(call):
         lo, hi = alo + blo, ahi + bhi
         # Quantised sums are made of numbers that are multiplied apart; see QLinearAdd.
         size = np.maximum(np.abs(alo), np.abs(ahi)) + np.maximum(np.abs(blo), np.abs(bhi))
-        error = np.where(np.isfinite(size), 2 * UNIT[a.dtype] * size, 0.0)
+        roundings = max(2, of_sum(max(a.terms, b.terms)) if a.terms or b.terms else 0)
+        error = np.where(np.isfinite(size), roundings * UNIT[a.dtype] * size, 0.0)
         sure = np.isnan(alo) & np.isnan(ahi) | np.isnan(blo) & np.isnan(bhi) | (alo == ahi) & (blo == bhi)
         vague = (np.isnan(lo) | np.isnan(hi)) & ~sure
         lo, hi = np.where(vague, -np.inf, lo - error), np.where(vague, np.inf, hi + error)

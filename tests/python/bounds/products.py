@@ -229,7 +229,7 @@ def matmul_nbits(call):
     if call[5] is not None:
         lo, hi = numbers(made)
         bias = call.known(5).astype(np.float64)
-        made = rounded(F32, lo + bias, hi + bias)
+        made = rounded(F32, lo + bias, hi + bias, of_sum(k))
     return [made]
 
 
@@ -265,7 +265,7 @@ def gemm(call):
     ends = sorted_ends(*(e * beta for e in numbers(c)))
     size = np.maximum(np.abs(lo), np.abs(hi)) + np.maximum(*(np.abs(e) for e in ends))
     units = bias_units(a, b, c, (1, -1))
-    return [summed(a.dtype, lo + ends[0], hi + ends[1], 3 * UNIT[a.dtype] * size + units)]
+    return [summed(a.dtype, lo + ends[0], hi + ends[1], of_sum(max(a.shape)) * UNIT[a.dtype] * size + units)]
 
 
 def bias_units(x, w, bias, shape):
@@ -302,7 +302,7 @@ def conv(call):
     (lo, hi), ends = numbers(made), [e.reshape(1, -1, *[1] * (len(x.shape) - 2)) for e in numbers(bias)]
     size = np.maximum(np.abs(lo), np.abs(hi)) + np.maximum(*(np.abs(e) for e in ends))
     units = bias_units(x, w, bias, (1, -1, *[1] * (len(x.shape) - 2)))
-    return [summed(x.dtype, lo + ends[0], hi + ends[1], 3 * UNIT[x.dtype] * size + units)]
+    return [summed(x.dtype, lo + ends[0], hi + ends[1], of_sum(terms) * UNIT[x.dtype] * size + units)]
 
 
 @rule("MaxPool")

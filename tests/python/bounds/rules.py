@@ -49,7 +49,21 @@ class Call:
         return span.lo
 
 
+def sliced(call, arrays):
+    """The standard keeps a start of steps backwards within 0 … size - 1; the reference's numpy lets it be before 0."""
+    x, starts, steps = arrays[0], arrays[1].copy(), arrays[4] if len(arrays) > 4 else None
+    if steps is None:
+        return arrays
+    axes = arrays[3] if arrays[3] is not None else np.arange(starts.size)
+    for i, (axis, step) in enumerate(zip(axes, steps)):
+        if step < 0 and x.shape[axis] and starts[i] < -x.shape[axis]:
+            starts[i] = 0
+    return [x, starts, *arrays[2:]]
+
+
 def by_reference(call, arrays):
+    if call.node.op_type == "Slice" and len(arrays) > 1:
+        arrays = sliced(call, arrays)
     names = list(call.node.input)
     seen = dict(zip(names, arrays))
     infos = [helper.make_empty_tensor_value_info(n) for n in seen if n]

@@ -29,12 +29,13 @@ class Unknown(Exception):
 
 
 class Span:
-    """step: of what a DequantizeLinear gave, its scale."""
+    """step: of what a DequantizeLinear gave, its scale. terms: of a sum of products, how many there are: an engine may
+    begin with what is added to the sum, and then every one of them rounds by the size of that."""
 
-    __slots__ = ("dtype", "lo", "hi", "step")
+    __slots__ = ("dtype", "lo", "hi", "step", "terms")
 
     def __init__(self, dtype, lo, hi):
-        self.dtype, self.lo, self.hi, self.step = np.dtype(dtype), lo, hi, None
+        self.dtype, self.lo, self.hi, self.step, self.terms = np.dtype(dtype), lo, hi, None, 0
 
     @property
     def exact(self):
@@ -167,7 +168,9 @@ def linear(dtype, x, w, product, terms, spread=None):
         centre = np.where(np.isfinite(half) | np.isnan(centre), centre, 0.0)
         settled = ~np.isfinite(centre)  # exactly infinite, or NaN
         half = np.where(settled, 0.0, half)
-        return within(dtype, centre - half, centre + half)
+        made = within(dtype, centre - half, centre + half)
+        made.terms = terms
+        return made
 
 
 def outside(span, ours):
