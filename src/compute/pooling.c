@@ -246,7 +246,9 @@ static void blocked_slices(const sn_pooling_plan *p, int64_t plane, const float 
         }
         const int64_t first = slice * d->stride[0] - d->pad[0] + i0 * d->dilation[0];
         const int64_t last = first + (i1 - i0 - 1) * d->dilation[0];
-        for (done = sn_max(done, first); done <= last; done++)
+        /* Slices between those that results read are left out. Behind a window that begins in the
+         * padding, another may begin before its first tap. */
+        for (done = i0 ? done : sn_max(done, first); done <= last; done++)
             blocked_rows(p, plane, x + done * area, 0, rows + done * line, row, row + 1);
         t.x = rows + first * line;
         t.y = y;

@@ -12,9 +12,11 @@ import numpy as np
 import onnxruntime
 import pytest
 import sonde
+from onnx import helper
 from onnx.reference import ReferenceEvaluator
 from operator_families import all_families
 
+import every_way
 import exact_onnxruntime
 
 # Name of a way: (whether the size is known beforehand, entries of the session, whether passes run).
@@ -146,3 +148,12 @@ def test_a_size_of_zero_gives_what_other_engines_give(level):
 
 if __name__ == "__main__":
     main(sys.argv[1:])
+
+
+@pytest.mark.parametrize("rows,columns", [(2, 0), (0, 0), (0, 5)])
+def test_weights_of_few_bits_without_rows_or_columns(rows, columns):
+    node = helper.make_node("MatMulNBits", ["x", "b", "s"], ["y"], domain="com.microsoft", K=32, N=columns, bits=4, block_size=32)
+    x = np.ones((rows, 32), np.float32)
+    model = every_way.model([node], {"x": x}, {"y": np.float32},
+                            {"b": np.zeros((columns, 1, 16), np.uint8), "s": np.zeros(columns, np.float32)})
+    assert every_way.run(model, {"x": x})[0].shape == (rows, columns)

@@ -111,14 +111,16 @@ def test_averages_of_nothing_are_0(op):
             np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.parametrize("ceil_mode", [0, 1])
 @pytest.mark.parametrize("opset", [10, 11, 18, 19, 22])
 @pytest.mark.parametrize("kernel,strides,shape,pads", [
     ([1, 2], [3, 2], [6, 7, 5, 1], [0] * 4), ([2, 2], [2, 2], [1, 3, 1, 5], [0] * 4), ([4], [3], [1, 2, 1], [0, 1]),
     ([4], [3], [1, 2, 2], [1, 0]), ([2, 3, 3], [3, 1, 2], [3, 4, 1, 4, 5], [0] * 6)])
-def test_averages_count_the_padding_of_a_window_larger_than_the_image(opset, kernel, strides, shape, pads):
-    """Until opset 18 all of the window counts, later what lies within the padding, as in ONNX Runtime."""
+def test_averages_count_the_padding_of_a_window_larger_than_the_image(opset, kernel, strides, shape, pads, ceil_mode):
+    """Until opset 18 all of the window counts where sizes are not rounded up, else what lies within the padding, as in
+    ONNX Runtime."""
     x = image(shape, np.float32)
-    model = pool("AveragePool", x, opset, kernel=kernel, strides=strides, pads=pads, count_include_pad=1)
+    model = pool("AveragePool", x, opset, kernel=kernel, strides=strides, pads=pads, count_include_pad=1, ceil_mode=ceil_mode)
     theirs, = theirs_of(model, {"x": x})
     for ours, in every_way.each(model, {"x": x}):
         assert ours.shape == theirs.shape
@@ -198,3 +200,19 @@ def test_an_empty_result_is_told_once(tmp_path, op):
         assert "dim 2 of the input, which is 1, is too small" in told[0]
         with np.load(tmp_path / "out.npz") as f:
             assert f["small"].shape[2] == 0
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("kernel,dilation,pads", [(2, 2, (1, 1)), (3, 2, (1, 0)), (3, 2, (2, 2)), (3, 3, (1, 2)), (2, 4, (1, 0)),
+                                                  (2, 1, (1, 1)), (1, 1, (0, 0))])
+def test_volumes_in_blocks_with_windows_that_begin_in_the_padding_of_their_depth(op, stride, kernel, dilation, pads):
+    """The second window may begin before the first tap of the one that begins in the padding."""
+    x = np.random.default_rng(1).standard_normal((1, 8, 9, 4, 4)).astype(np.float32)
+    nodes = [h.make_node("Conv", ["x", "w"], ["c"]),
+             h.make_node(op, ["c"], ["y"], kernel_shape=[kernel, 1, 2], dilations=[dilation, 1, 1], strides=[stride, 1, 1],
+                         pads=[pads[0], 0, 0, pads[1], 0, 0])]
+    model = every_way.model(nodes, {"x": x}, {"y": np.float32}, {"w": np.eye(8, dtype=np.float32).reshape(8, 8, 1, 1, 1)}, opset=19)
+    theirs, = theirs_of(model, {"x": x})
+    for ours, in every_way.each(model, {"x": x}):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)

@@ -24,7 +24,7 @@ static sonde_status prepare_nbits(sn_prep *p)
     SN_TRY(sn_prep_int(p, "bits", 4, &m->bits));
     SN_TRY(sn_prep_int(p, "block_size", 0, &m->block));
     SN_TRY(sn_prep_int(p, "weight_prepacked", 0, &prepacked));
-    if (m->n < 1 || m->k < 1 || m->n > INT32_MAX || m->k > INT32_MAX)
+    if (m->n < 0 || m->k < 1 || m->n > INT32_MAX || m->k > INT32_MAX)
         return sn_prep_fail(p, "N is %lld and K is %lld", (long long)m->n, (long long)m->k);
     if (m->bits != 2 && m->bits != 4 && m->bits != 8)
         return sn_prep_fail(p, "weights of %lld bits are not supported", (long long)m->bits);

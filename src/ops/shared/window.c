@@ -90,7 +90,7 @@ bool sn_window_axis(const sn_window *w, int axis, int64_t in, int64_t kernel, sn
             n = 0;
         else if (n < 0)
             return false;
-        if (room < 0 && n > 0 && w->pads_cut)
+        if (room < 0 && n > 0 && w->pads_cut && !w->ceil)
             end -= room;
         /* Rounded up, one more may be cut off: less than a stride is missing, and it starts inside
          * the input or the padding before it. */
