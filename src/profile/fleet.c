@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "profile/left.h"
 #include "profile/nesting.h"
 
 void sn_fleet_init(sn_fleet *f, sn_allocator *alloc)
@@ -47,6 +48,11 @@ static bool take_names(sn_fleet *f, const sn_profile *p, sn_fleet_member *m)
     return m->host && m->worker && m->version && m->model;
 }
 
+static uint64_t whole(double x)
+{
+    return x >= 0 && x < (double)SN_PROF_MAX_COUNT ? (uint64_t)x : SN_PROF_MAX_COUNT;
+}
+
 /* Times of operators as they were recorded: whole nanoseconds, which add up exactly. */
 static sonde_status add_operators(const sn_profile *p, sn_fleet_member *m, sonde_error *err)
 {
@@ -64,6 +70,13 @@ static sonde_status add_operators(const sn_profile *p, sn_fleet_member *m, sonde
         m->operator_ns = add(m->operator_ns, (uint64_t)nest.net_ns[i]);
     }
     sn_prof_nest_free(&nest);
+    for (size_t i = 0; i < p->left.steps.n; i++) { /* these without the recorder's cost */
+        const sn_prof_left_step *s = &p->left.steps.data[i];
+        if (s->step == SN_LEFT_MEMORY || s->step == SN_LEFT_OTHER)
+            continue;
+        m->operators = add(m->operators, whole(s->calls));
+        m->operator_ns = add(m->operator_ns, whole(s->total_ns));
+    }
     return SONDE_OK;
 }
 
@@ -75,9 +88,10 @@ static int ascending(const void *a, const void *b)
 
 static sonde_status add_runs(sn_fleet *f, const sn_profile *p, sn_fleet_member *m, sonde_error *err)
 {
+    const sn_prof_left *left = &p->left;
     sn_prof_runs runs;
     SN_TRY(sn_profile_runs(p, &runs, err));
-    m->wall_ns = SN_NEW_N(&f->arena, double, runs.all.n + 1);
+    m->wall_ns = SN_NEW_N(&f->arena, double, runs.all.n + left->wall_ns.n + 1);
     for (size_t i = 0; i < runs.all.n && m->wall_ns; i++) {
         const sn_prof_span *s = &p->spans.data[runs.all.data[i].span];
         const uint64_t start = p->start_wall_ns + s->start_ns, end = start + s->dur_ns;
@@ -87,6 +101,14 @@ static sonde_status add_runs(sn_fleet *f, const sn_profile *p, sn_fleet_member *
     }
     m->runs = runs.all.n;
     sn_prof_runs_free(&runs);
+    if (m->wall_ns && left->wall_ns.n) {
+        const uint64_t start = p->start_wall_ns + left->first_ns;
+        const uint64_t end = p->start_wall_ns + left->last_ns;
+        m->first_ns = !m->runs || start < m->first_ns ? start : m->first_ns;
+        m->last_ns = end > m->last_ns ? end : m->last_ns;
+        memcpy(m->wall_ns + m->runs, left->wall_ns.data, left->wall_ns.n * sizeof *m->wall_ns);
+        m->runs += left->wall_ns.n;
+    }
     if (!m->wall_ns)
         return sn_fail_memory(err, m->runs * sizeof *m->wall_ns);
     if (m->runs > 1)
@@ -113,7 +135,10 @@ static sonde_status add_summary(sn_fleet *f, const sn_profile *p, sn_fleet_membe
 
 sonde_status sn_fleet_add(sn_fleet *f, const sn_profile *p, sonde_error *err)
 {
-    sn_fleet_member m = {.dropped = p->dropped, .incomplete = *p->note != 0};
+    char limited[160]; /* a file that leaves runs out on purpose is whole */
+    const char *note = sn_left_note(p, sn_left_kept(p), limited);
+    sn_fleet_member m = {.dropped = p->dropped,
+                         .incomplete = *p->note != 0 && strcmp(p->note, note) != 0};
     if (!take_names(f, p, &m))
         return sn_fail_memory(err, 1);
     sonde_status st = add_operators(p, &m, err);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "profile/join_facts.h"
+#include "profile/left.h"
 
 const char *sn_profile_worker_name(const sn_profile *p, sn_arena *arena)
 {
@@ -133,6 +134,27 @@ static sonde_status add_spans(sn_profile *to, const sn_profile *part, const sn_p
     return room ? SONDE_OK : sn_fail_memory(err, part->spans.n * sizeof(sn_prof_span));
 }
 
+/* Runs without spans count here, too. When they were is added at the end. */
+static bool add_left(sn_profile *to, const sn_profile *part, const sn_prof_worker *w)
+{
+    sn_prof_left *all = &to->left;
+    const sn_prof_left *own = &part->left;
+    if (!sn_vec_reserve(&all->wall_ns, to->alloc, own->wall_ns.n) ||
+        !sn_vec_reserve(&all->steps, to->alloc, own->steps.n))
+        return false;
+    for (size_t i = 0; i < own->wall_ns.n; i++)
+        all->wall_ns.data[all->wall_ns.n++] = own->wall_ns.data[i];
+    for (size_t i = 0; i < own->steps.n; i++) {
+        sn_prof_left_step s = own->steps.data[i];
+        const bool is_step = s.step != SN_LEFT_MEMORY && s.step != SN_LEFT_OTHER;
+        s.step += is_step ? w->first_step : 0;
+        all->steps.data[all->steps.n++] = s;
+    }
+    all->warmups = more(all->warmups, own->warmups);
+    all->cost_ns += own->cost_ns;
+    return true;
+}
+
 sonde_status sn_profile_join(sn_profile *to, sn_profile *part, sonde_error *err)
 {
     const highest have = highest_joined(to), add = highest_of(part);
@@ -151,6 +173,8 @@ sonde_status sn_profile_join(sn_profile *to, sn_profile *part, sonde_error *err)
     }
     if (!add_threads(to, part, (uint32_t)to->workers.n - 1) || !add_steps(to, part, w.first_table))
         return sn_fail_memory(err, part->steps.n * sizeof(sn_prof_step));
+    if (!add_left(to, part, &w))
+        return sn_fail_memory(err, part->left.wall_ns.n * sizeof(double));
     return add_spans(to, part, &w, err);
 }
 
@@ -176,6 +200,23 @@ static void set_offsets(sn_profile *to)
         sn_prof_span *s = &to->spans.data[i];
         s->start_ns = at_most(s->start_ns +
                               to->workers.data[to->threads_seen.data[s->thread].worker].offset_ns);
+    }
+}
+
+/* From the first start to the last end, of all parts. */
+static void set_left_times(sn_profile *to)
+{
+    bool any = false;
+    for (size_t i = 0; i < to->workers.n; i++) {
+        const sn_prof_worker *w = &to->workers.data[i];
+        const sn_prof_left *own = &w->part->left;
+        if (!own->wall_ns.n)
+            continue;
+        const uint64_t first = at_most(own->first_ns + w->offset_ns);
+        const uint64_t last = at_most(own->last_ns + w->offset_ns);
+        to->left.first_ns = !any || first < to->left.first_ns ? first : to->left.first_ns;
+        to->left.last_ns = !any || last > to->left.last_ns ? last : to->left.last_ns;
+        any = true;
     }
 }
 
@@ -213,6 +254,8 @@ static sonde_status order_spans(sn_profile *to, sonde_error *err)
 sonde_status sn_profile_join_end(sn_profile *to, sonde_error *err)
 {
     set_offsets(to);
+    set_left_times(to);
+    sn_left_sort(to);
     SN_TRY(order_spans(to, err));
     SN_TRY(sn_prof_join_counters(to, err));
     return sn_prof_join_facts(to, err);

@@ -124,7 +124,27 @@ def test_what_fits_is_whole(tmp_path):
     assert "left_out" not in json.loads((tmp_path / "t.json").read_text())["otherData"]
 
 
-@pytest.mark.parametrize("wrong", ["x", "0", "-1", "5Q"])
+@pytest.mark.parametrize("none", ["none", "0"])
+def test_there_may_be_no_limit(tmp_path, none):
+    sonde("profile", "zoo:tiny_mlp", "-n", 50, "--trace-limit", none, "-o", tmp_path / "t.json")
+    assert "left_out" not in json.loads((tmp_path / "t.json").read_text())["otherData"]
+
+
+def test_workers_and_joined_traces_count_runs_without_spans(tmp_path):
+    (tmp_path / "all").mkdir()
+    for i, limit in enumerate(("none", "60K", "none")):
+        sonde("profile", "zoo:tiny_cnn", "-n", 900, "-q", "--trace-limit", limit, "--label", f"worker=w{i}", "-o",
+              tmp_path / f"all/w{i}.pftrace")
+    for merged in ("m.pftrace", "m.json"):
+        sonde("merge", tmp_path / "all", "-o", tmp_path / merged)
+        told, warned = figures(tmp_path / merged)
+        assert told["iterations"] == 2700 and "size is limited" in warned
+    for path in (tmp_path / "all", tmp_path / "m.pftrace"):
+        rows = [line.split() for line in sonde("report", "--by", "worker", path).stdout.splitlines() if "/ w" in line]
+        assert [(row[2], row[4]) for row in rows] == [("w0", "900"), ("w1", "900"), ("w2", "900")], rows
+
+
+@pytest.mark.parametrize("wrong", ["x", "-1", "5Q"])
 def test_a_limit_is_bytes(wrong):
     assert "--trace-limit takes a number of bytes" in sonde("profile", "zoo:tiny_mlp", "--trace-limit", wrong, code=2).stderr
 

@@ -74,7 +74,7 @@ typedef struct table_options {
     const char *categories;   /* "operator,user" */
     const char *sparse_ratio; /* "90=4,80=2.5,70=2" */
     double sparse_aim;
-    int64_t trace_limit; /* bytes; 0 = not given */
+    int64_t trace_limit; /* bytes; 0: not given, -1: none */
     bool folded_nodes;
     const char
         *otlp; /* address of a collector, "" = as the environment says; NULL: nothing is sent */

@@ -77,6 +77,15 @@ static int set_size(int64_t *field, const option_row *r, const char *value)
     return -1;
 }
 
+/* A size, or no limit: "none" or 0, which become -1. */
+static int set_limit(int64_t *field, const option_row *r, const char *value)
+{
+    if (strcmp(value, "none") != 0 && strcmp(value, "0") != 0)
+        return set_size(field, r, value);
+    *field = -1;
+    return -1;
+}
+
 static int set_value(found_row f, const char *value)
 {
     const option_row *r = f.row;
@@ -99,6 +108,8 @@ static int set_value(found_row f, const char *value)
     }
     case OPT_SIZE:
         return set_size(field, r, value);
+    case OPT_LIMIT:
+        return set_limit(field, r, value);
     case OPT_REAL: {
         const double x = strtod(value, &end);
         if (!*value || *end || !(x >= 0) || !isfinite(x))

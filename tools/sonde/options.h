@@ -24,6 +24,7 @@ typedef enum option_kind {
     OPT_COUNT, /* nothing, counts how often it is given; int */
     OPT_INT,   /* a whole number that is not negative; int64_t */
     OPT_SIZE,  /* bytes: 500M, 2G; int64_t */
+    OPT_LIMIT, /* the same, or "none" and 0: -1 */
     OPT_REAL,  /* a number that is not negative; double */
     OPT_TEXT,  /* const char * */
     OPT_LIST,  /* a text each time it is given; list */

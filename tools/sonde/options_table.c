@@ -24,8 +24,9 @@ const option_row table_option_rows[] = {
     {0, "filter-op", OPT_TEXT, AT(filter_op), "A,B", "show only these operators"},
     {0, "categories", OPT_TEXT, AT(categories), "A,B",
      "write only spans of these categories to .json, .pftrace and .otlp.json"},
-    {0, "trace-limit", OPT_SIZE, AT(trace_limit), "BYTES",
-     "largest size of .json, .pftrace, .html, .page.gz and .otlp.json, such as 64M: the first, the "
+    {0, "trace-limit", OPT_LIMIT, AT(trace_limit), "BYTES",
+     "largest size of .json, .pftrace, .html, .page.gz and .otlp.json, such as 64M, or none: the "
+     "first, the "
      "slowest and an even sample of the runs have spans, figures are those of all runs "
      "(default: 256M)"},
     {0, "sparse-ratio", OPT_TEXT, AT(sparse_ratio), "90=4,80=2.5,70=2",
