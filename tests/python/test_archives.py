@@ -102,3 +102,25 @@ def test_samples_that_do_not_belong_together_are_found_first(model, tmp_path):
     done = run("quantize", two, "--calibrate", archive(tmp_path / "s.npz", x=np.ones((8, 4), np.float32), z=(ROWS, 4)),
                "-o", tmp_path / "q.onnx", "-q")
     assert done.returncode == 1 and "8 samples" in done.stderr and "memory" not in done.stderr
+
+
+def test_data_sets_are_looked_at_before_they_are_unpacked(model, tmp_path):
+    few, data = np.ones((8, 4), np.float32), tmp_path / "data"
+    data.mkdir()
+    good = {"x": few, "label": np.zeros(8, np.int64)}
+    archive(data / "a.npz", **good)
+    archive(data / "b.npz", **good, junk=(ROWS, 4))
+    archive(data / "c.npz", x=(4, ROWS), label=np.zeros(8, np.int64))
+    archive(data / "d.npz", x=few, label=(ROWS, 4))
+    done = run("bench", model, "--mode", "accuracy", "--dataset", data, "--no-program")
+    assert done.returncode == 0 and "f32[N, 4]" in done.stderr and "memory" not in done.stderr, done.stdout + done.stderr
+
+
+def test_a_bench_that_fails_quietly_says_why(tmp_path):
+    path, data = tmp_path / "m.onnx", tmp_path / "data"
+    made = small_models.model([("Relu", ["x"], ["y"])], [value("x", shape=["N", 2, 3, 3])], [value("y", shape=["N", 2, 3, 3])], [])
+    path.write_bytes(made.SerializeToString())
+    data.mkdir()
+    archive(data / "a.npz", x=np.ones((1, 2, 3, 3), np.float32), label=np.zeros(1, np.int64))
+    done = run("bench", path, "--mode", "accuracy", "--dataset", data, "-q")
+    assert done.returncode == 1 and "not a classifier" in done.stderr, done.stderr

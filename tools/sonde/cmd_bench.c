@@ -273,12 +273,16 @@ static int write_files(const bench_results *r, const bench_options *o)
     return code;
 }
 
-/* A bench of which nothing worked has failed; one that has a figure has not. */
-static int outcome(const bench_results *r)
+/* A bench of which nothing worked has failed; one that has a figure has not. `silent`: no table
+ * said why. */
+static int outcome(const bench_results *r, bool silent)
 {
     for (size_t i = 0; i < r->n; i++)
         if (!r->items[i].state)
             return EXIT_OK;
+    for (size_t i = 0; i < r->n && silent; i++)
+        (void)fail("%s, %s: %s", r->items[i].model, r->items[i].runtime,
+                   r->items[i].message ? r->items[i].message : "there are no figures");
     return EXIT_ERROR;
 }
 
@@ -310,7 +314,7 @@ static int measure_all(const request *q)
     if (results.n && code != EXIT_USAGE) {
         const int wrote = write_files(&results, q->o);
         const int kept = q->o->keep.save ? bench_keep(&results, q->o) : EXIT_OK;
-        code = code ? code : wrote ? wrote : kept ? kept : outcome(&results);
+        code = code ? code : wrote ? wrote : kept ? kept : outcome(&results, q->o->setup.common.quiet);
     }
     bench_results_free(&results);
     return code;

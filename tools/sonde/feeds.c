@@ -166,6 +166,11 @@ static bool has_shape(const asked *a, const sonde_type_info *info, const int64_t
     return same;
 }
 
+bool feeds_takes_shape(const sonde_type_info *input, const int64_t *dims, size_t rank)
+{
+    return has_shape(&(asked){.samples = false}, input, dims, rank);
+}
+
 static int is_input(void *user, const char *name, const int64_t *dims, size_t rank)
 {
     asked *a = user;

@@ -144,6 +144,8 @@ int file_unreadable(const input_options *o, sonde_status st, const sonde_error *
 /* One value for every input that has no default: from files, else made up. FEEDS_UNREADABLE: only
  * with one_of_many. */
 int feeds_make(feeds *f, const loaded *l, const run_setup *s);
+/* May an array of that shape be this input? Asked before the array is unpacked. */
+bool feeds_takes_shape(const sonde_type_info *input, const int64_t *dims, size_t rank);
 void feeds_free(feeds *f);
 bool is_image(const char *path); /* by its suffix */
 /* What --image-* say, apart from size and layout. `image` may point into numbers[6] afterwards. */

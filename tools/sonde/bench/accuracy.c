@@ -95,12 +95,24 @@ static int find_samples(samples *s, const bench_options *o)
 }
 
 /* ------------------------------------------------------------------ labels */
+static int is_label(void *user, const char *name, const int64_t *dims, size_t rank)
+{
+    enum { MOST = 1 << 20 }; /* samples of a file */
+    int64_t n = 1;
+    (void)user;
+    for (size_t d = 0; d < rank && n <= MOST; d++)
+        n = dims[d] <= MOST ? n * dims[d] : MOST + 1;
+    return strcmp(name, "label") == 0 && n <= MOST;
+}
+
 /* The array `label` of an .npz file; NULL: it has none. */
 static sonde_value *labels_inside(const char *path)
 {
     sonde_value_set *set = NULL;
     sonde_value *found = NULL;
-    if (sonde_values_load_with(NULL, path, &unmapped, &set, NULL))
+    sonde_load_options how = unmapped;
+    how.wants = is_label;
+    if (sonde_values_load_with(NULL, path, &how, &set, NULL))
         return NULL;
     for (size_t i = 0; i < sonde_value_set_count(set) && !found; i++)
         if (strcmp(sonde_value_set_name(set, i), "label") == 0)

@@ -283,7 +283,7 @@ int child_end(child *c)
     if (c->from >= 0)
         close(c->from);
     if (c->pid) {
-        const double end = now_ms() + PATIENCE_MS;
+        const double end = now_ms() + (double)PATIENCE_MS;
         while (!has_ended(c->pid, WNOHANG) && now_ms() < end && !interrupted())
             nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
         status = collect(c->pid, NULL);

@@ -116,7 +116,7 @@ void draw_heading(drawing *d, const char *title, const char *note)
 char *draw_finish(drawing *d, const char *title)
 {
     text file = {NULL, 0, 0};
-    const double height = d->y + DRAW_MARGIN;
+    const double height = d->y + (double)DRAW_MARGIN;
     text_add(&file,
              "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%.0f\" "
              "viewBox=\"0 0 %d %.0f\" role=\"img\">\n<title>",

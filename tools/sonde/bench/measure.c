@@ -18,13 +18,13 @@ long bench_runs_of_round(const bench_plan *p, int round, double ms)
         return (long)(m->iterations / p->rounds + (round < m->iterations % p->rounds));
     const double fit = duration_ms(m) / p->rounds / (ms > 1e-4 ? ms : 1e-4);
     const long least = (AT_LEAST + p->rounds - 1) / p->rounds;
-    return fit < (double)least ? least : fit > MOST ? MOST : (long)fit;
+    return fit < (double)least ? least : fit > (double)MOST ? MOST : (long)fit;
 }
 
 bool bench_run_many(talk *t, const char *verb, long runs, double ms, bench_series *into,
                     bench_when when, double *wall_ms)
 {
-    const double fit = ANSWER_MS / (ms > 1e-4 ? ms : 1e-4);
+    const double fit = (double)ANSWER_MS / (ms > 1e-4 ? ms : 1e-4);
     const long most = fit < 1 ? 1 : fit > 1e6 ? 1000000 : (long)fit;
     double took = 0;
     for (long n; runs > 0; runs -= n) {

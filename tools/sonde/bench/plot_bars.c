@@ -73,18 +73,18 @@ static bar memory_bar(const bench_result *r)
 static void draw_bar(drawing *d, const bench_results *r, const bench_result *of, const bar *b,
                      const scale *s, const shown_unit *u)
 {
-    const double middle = d->y + ROW / 2.0;
+    const double middle = d->y + (double)ROW / 2.0;
     draw_text(d, s->from - 10, middle + 4.5, "label", "end",
               draw_fitted(of->runtime, LONGEST_LABEL, 13));
     if (b->length < 0) {
         draw_text(d, s->from + 6, middle + 4, "absent", "start",
                   draw_fitted(b->words, s->to - s->from, 12));
-        d->y += ROW;
+        d->y += (double)ROW;
         return;
     }
     const double end = scale_at(s, b->length / u->divisor);
     double right = end;
-    draw_rect(d, s->from, middle - BAR / 2.0, end - s->from, BAR, draw_color(r, of));
+    draw_rect(d, s->from, middle - (double)BAR / 2.0, end - s->from, BAR, draw_color(r, of));
     if (b->high > b->low) {
         const double low = scale_at(s, b->low / u->divisor);
         right = fmax(end, scale_at(s, b->high / u->divisor));
@@ -98,7 +98,7 @@ static void draw_bar(drawing *d, const bench_results *r, const bench_result *of,
         snprintf(words + n, sizeof words - (size_t)n, "  (%s\xC3\x97)",
                  short_number(b->ratio.value));
     draw_text(d, right + 6, middle + 4, "value", "start", words);
-    d->y += ROW;
+    d->y += (double)ROW;
 }
 
 /* One table with a scale of its own; returns where the next begins. */
@@ -113,13 +113,13 @@ static size_t draw_table(drawing *d, const bench_results *r, const panel *p, siz
     }
     draw_text(d, DRAW_MARGIN, d->y + 18, "group", "start",
               draw_fitted(plot_table_name(&r->items[first]), DRAW_WIDTH - 2 * DRAW_MARGIN, 14));
-    d->y += GROUP;
+    d->y += (double)GROUP;
     const shown_unit u = p->unit_for(largest);
     /* From zero, always: a bar's length is what it says. */
     const scale s =
-        scale_make(0, largest / u.divisor, DRAW_MARGIN + fmin(widest, LONGEST_LABEL) + 10,
+        scale_make(0, largest / u.divisor, (double)DRAW_MARGIN + fmin(widest, LONGEST_LABEL) + 10,
                    DRAW_WIDTH - DRAW_MARGIN - DRAW_ROOM_FOR_VALUES, 6);
-    draw_scale(d, &s, d->y, d->y + (double)(end - first) * ROW, u.name);
+    draw_scale(d, &s, d->y, d->y + (double)(end - first) * (double)ROW, u.name);
     for (size_t i = first; i < end; i++) {
         const bar b = p->of(&r->items[i]);
         draw_bar(d, r, &r->items[i], &b, &s, &u);

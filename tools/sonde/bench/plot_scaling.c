@@ -168,7 +168,7 @@ static void draw_picture(drawing *d, const bench_results *r, const picture *p, c
     draw_text(d, DRAW_MARGIN, d->y + 18, "group", "start",
               draw_fitted(words, DRAW_WIDTH - 2 * DRAW_MARGIN, 14));
     d->y += 50;
-    const double top = d->y, bottom = d->y + HEIGHT;
+    const double top = d->y, bottom = d->y + (double)HEIGHT;
     const double perfect = ideal_at(p, a, p->sizes[p->n_sizes - 1]);
     const bool ideal = a->ideal && perfect <= 2 * p->most; /* else it would flatten the rest */
     const scale s = scale_make(0, ideal ? fmax(perfect, p->most) : p->most, bottom, top, 5);

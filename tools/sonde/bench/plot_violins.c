@@ -39,12 +39,12 @@ static double density(const bench_series *s, double at, double width)
 static void draw_outline(drawing *d, const bench_result *r, const scale *s, const shown_unit *u,
                          const char *color)
 {
-    const double middle = d->y + ROW / 2.0, width = bandwidth(r);
+    const double middle = d->y + (double)ROW / 2.0, width = bandwidth(r);
     const double low = fmax(r->stats.min, s->low * u->divisor);
     const double high = fmin(r->stats.max, s->high * u->divisor);
     if (!(width > 0) || !(high > low)) { /* all samples are the same */
         const double x = scale_at(s, r->stats.p50 / u->divisor);
-        draw_line(d, x, middle - HALF, x, middle + HALF, "spread");
+        draw_line(d, x, middle - (double)HALF, x, middle + (double)HALF, "spread");
         return;
     }
     double y[POINTS], most = 0;
@@ -56,7 +56,7 @@ static void draw_outline(drawing *d, const bench_result *r, const scale *s, cons
     for (int k = 0; k < 2 * POINTS; k++) {
         const int at = k < POINTS ? k : 2 * POINTS - 1 - k;
         const double x = scale_at(s, (low + (high - low) * at / (POINTS - 1)) / u->divisor);
-        const double up = y[at] / most * HALF;
+        const double up = y[at] / most * (double)HALF;
         text_add(&d->body, "%c%.1f %.1f", k ? 'L' : 'M', x, k < POINTS ? middle - up : middle + up);
     }
     text_add(&d->body, "Z\"/>\n");
@@ -73,7 +73,7 @@ static size_t beyond_scale(const bench_result *of, const scale *s, const shown_u
 static void draw_violin(drawing *d, const bench_results *r, const bench_result *of, const scale *s,
                         const shown_unit *u)
 {
-    const double middle = d->y + ROW / 2.0;
+    const double middle = d->y + (double)ROW / 2.0;
     draw_text(d, s->from - 10, middle + 4.5, "label", "end",
               draw_fitted(of->runtime, LONGEST_LABEL, 13));
     draw_outline(d, of, s, u, draw_color(r, of));
@@ -88,7 +88,7 @@ static void draw_violin(drawing *d, const bench_results *r, const bench_result *
     if (beyond && n > 0)
         snprintf(words + n, sizeof words - (size_t)n, ", %zu beyond", beyond);
     draw_text(d, s->to + 10, middle + 4, "tick", "start", words);
-    d->y += ROW;
+    d->y += (double)ROW;
 }
 
 /* Tables differ in scale: each has its own. `shown` results of [first, end) are drawn. */
@@ -117,7 +117,7 @@ static panel plan_panel(const bench_results *r, size_t first)
         return p;
     p.unit = unit_of_ms(high);
     p.scale = scale_make(low / p.unit.divisor, high / p.unit.divisor,
-                         DRAW_MARGIN + fmin(widest, LONGEST_LABEL) + 10,
+                         (double)DRAW_MARGIN + fmin(widest, LONGEST_LABEL) + 10,
                          DRAW_WIDTH - DRAW_MARGIN - DRAW_ROOM_FOR_VALUES, 6);
     return p;
 }
@@ -126,8 +126,8 @@ static void draw_panel(drawing *d, const bench_results *r, const panel *p)
 {
     draw_text(d, DRAW_MARGIN, d->y + 18, "group", "start",
               draw_fitted(plot_table_name(&r->items[p->first]), DRAW_WIDTH - 2 * DRAW_MARGIN, 14));
-    d->y += GROUP;
-    draw_scale(d, &p->scale, d->y, d->y + (double)p->shown * ROW, p->unit.name);
+    d->y += (double)GROUP;
+    draw_scale(d, &p->scale, d->y, d->y + (double)p->shown * (double)ROW, p->unit.name);
     for (size_t i = p->first; i < p->end; i++)
         if (drawable(&r->items[i]))
             draw_violin(d, r, &r->items[i], &p->scale, &p->unit);

@@ -256,13 +256,28 @@ static int read_facts(bench_model *m)
     return m->path ? EXIT_OK : fail("cannot prepare '%s'", m->label);
 }
 
+typedef struct wanted {
+    const loaded *l;
+    char *wrong; /* what does not fit, for people; NULL: nothing */
+} wanted;
+
 static int is_input(void *user, const char *name, const int64_t *dims, size_t rank)
 {
-    const loaded *l = user;
-    (void)dims, (void)rank;
-    for (size_t k = 0; k < sonde_session_input_count(l->session); k++)
-        if (strcmp(name, sonde_session_input_name(l->session, k)) == 0)
-            return 1;
+    wanted *w = user;
+    const sonde_session *session = w->l->session;
+    for (size_t k = 0; k < sonde_session_input_count(session); k++) {
+        sonde_type_info info = SONDE_INIT(sonde_type_info);
+        if (strcmp(name, sonde_session_input_name(session, k)) != 0)
+            continue;
+        if (w->wrong || sonde_session_input_info(session, k, &info, NULL) ||
+            feeds_takes_shape(&info, dims, rank))
+            return !w->wrong;
+        text shape = {.n = 0};
+        text_add_shape(&shape, dims, rank);
+        w->wrong =
+            text_of("input '%s' should be %s but has the shape %s", name, info.text, shape.data);
+        text_free(&shape);
+    }
     return 0;
 }
 
@@ -272,11 +287,18 @@ static int save_sample(const loaded *l, const run_setup *s, const char *path, si
     sonde_value_set *set = NULL;
     sonde_error err;
     sonde_load_options how = unmapped;
+    wanted w = {.l = l};
     how.wants = is_input;
-    how.wants_user = (void *)(uintptr_t)l;
+    how.wants_user = &w;
     const sonde_status st = sonde_values_load_with(l->context, path, &how, &set, &err);
     if (st)
         return file_unreadable(&s->inputs, st, &err);
+    if (w.wrong) {
+        warn("'%s': %s; it is skipped", path, w.wrong);
+        free(w.wrong);
+        sonde_value_set_release(set);
+        return FEEDS_UNREADABLE;
+    }
     const size_t n = sonde_value_set_count(set);
     const char **names = need(calloc(n + 1, sizeof *names));
     sonde_value **values = need(calloc(n + 1, sizeof(sonde_value *)));
