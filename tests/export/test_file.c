@@ -6,7 +6,7 @@
 
 #include "export/json.h"
 #include "export/memory_sink.h"
-#include "export/page.h"
+#include "export/no_page.h"
 #include "export/writer.h"
 #include "test.h"
 
@@ -49,12 +49,6 @@ TEST(the_longest_suffix_picks_the_format)
     }
     CHECK(k > 0);
     CHECK(sn_exporter_row(k + 100) == NULL);
-}
-
-/* The report page, in a build without Node.js. */
-static bool is_missing(const sn_exporter *row)
-{
-    return !sn_report_page_bytes && strcmp(row->suffix, ".html") == 0;
 }
 
 TEST(a_file_is_complete_or_not_there)

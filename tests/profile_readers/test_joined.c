@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A trace with several profiles in it: read as one, one by one, cut and damaged. */
+#include "export/no_page.h"
 #include "profile/join.h"
 #include "profile_readers/parts.h"
 #include "profile_readers/round_trip.h"
@@ -47,6 +48,8 @@ TEST(a_joined_trace_comes_back_as_it_was)
     const sn_exporter *row;
     for (size_t k = 0; (row = sn_exporter_row(k)) != NULL; k++) {
         memory_sink first, second;
+        if (is_missing(row))
+            continue;
         CHECK_OK(row->write(p, memory_sink_init(&first), &err));
         CHECK_OK(row->write(q, memory_sink_init(&second), &err));
         CHECK_MSG(first.n == second.n && memcmp(first.text, second.text, first.n) == 0, "%s",
