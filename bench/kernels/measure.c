@@ -96,7 +96,7 @@ static double peak_slice(peak *p)
     p->short_handed = false;
     for (int i = 0; i < p->threads; i++)
         p->short_handed |= p->done[i * SN_ALIGN] < LEAST_TASKS;
-    const double each = p->products.fn ? 2 * p->products.products : 4.0 * PEAK_ELEMS;
+    const double each = p->products.fn ? 2 * p->products.products : 4.0 * (double)PEAK_ELEMS;
     return each * (double)(p->rounds * tasks) / ns;
 }
 
@@ -128,7 +128,7 @@ static void peak_init(peak *p, const bench_setup *s, int slot, sn_arithmetic ari
             one_task(p);
             least = fmin(least, since_ns(start, 1));
         }
-    } while (least < peak_ns / PEAK_TASKS / 2);
+    } while (least < peak_ns / (double)PEAK_TASKS / 2);
 }
 
 double bench_peak(const bench_setup *s, sn_arithmetic arithmetic)

@@ -268,7 +268,7 @@ void prepare_sn_tile_rows(bench_row *r)
                        .y_row = (ptrdiff_t)columns,
                        .y_q = SN_ROWS_TILE};
     const size_t numbers = x_row / (r->row->slot->read == SONDE_DTYPE_BF16 ? 2 : 1);
-    r->flops = 2.0 * ROWS_ROUNDS * (double)(rows * columns * numbers);
+    r->flops = 2.0 * (double)ROWS_ROUNDS * (double)(rows * columns * numbers);
     r->call = call_sn_tile_rows;
 }
 
@@ -356,7 +356,7 @@ void prepare_sn_product_peak(bench_row *r)
     r->w = read_by(r, numbers);
     r->y = written_by(r, SN_ROWS_TILE * SN_ROWS_TILE);
     /* A tile is multiplied by 16 columns, a vector, a sixteenth of it, element by element. */
-    r->flops = 2.0 * PEAK_ROUNDS * (double)numbers *
-               (r->row->geometry.block ? SN_ROWS_TILE : 1.0 / SN_ROWS_TILE);
+    r->flops = 2.0 * (double)PEAK_ROUNDS * (double)numbers *
+               (r->row->geometry.block ? (double)SN_ROWS_TILE : 1.0 / (double)SN_ROWS_TILE);
     r->call = call_sn_product_peak;
 }

@@ -234,7 +234,7 @@ void prepare_sn_f32_mix(bench_row *r)
     r->index = keep(r, bench_alloc(r->n * MIX_TAPS * sizeof *r->index));
     for (size_t i = 0; i < r->n * MIX_TAPS; i++)
         r->index[i] = (int32_t)((i * 7 + i / 3) % r->n);
-    r->flops = 2.0 * MIX_TAPS * (double)(r->n * r->n);
+    r->flops = 2.0 * (double)MIX_TAPS * (double)(r->n * r->n);
     r->call = call_sn_f32_mix;
 }
 
@@ -385,7 +385,7 @@ void prepare_sn_f32_peak(bench_row *r)
 {
     r->n = r->quick ? 64 : 2048;
     r->x = read_by(r, r->n);
-    r->flops = 4.0 * PEAK_ROUNDS * (double)r->n;
+    r->flops = 4.0 * (double)PEAK_ROUNDS * (double)r->n;
     r->call = call_sn_f32_peak;
 }
 
@@ -442,6 +442,6 @@ void prepare_sn_f32_dots(bench_row *r)
     r->x = read_by(r, r->n);
     r->w = read_by(r, ROWS * r->n);
     r->y = written_by(r, ROWS);
-    r->flops = 2.0 * ROWS * (double)r->n;
+    r->flops = 2.0 * (double)ROWS * (double)r->n;
     r->call = call_sn_f32_dots;
 }

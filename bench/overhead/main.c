@@ -29,7 +29,7 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void die(const sonde_error *err)
+static _Noreturn void die(const sonde_error *err)
 {
     fprintf(stderr, "sonde_bench_overhead: %s\n", err->message);
     exit(1);

@@ -115,7 +115,7 @@ static void measure_cost(sn_counters *c)
     const uint64_t start = sn_now_ns();
     for (int i = 0; i < READS; i++)
         sn_counters_read(c, values);
-    c->read_ns = (double)(sn_now_ns() - start) / READS;
+    c->read_ns = (double)(sn_now_ns() - start) / (double)READS;
 }
 
 sonde_status sn_counters_open(sn_counters **counters, sn_allocator *alloc, sonde_error *err)

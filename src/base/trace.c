@@ -383,7 +383,7 @@ void sn_trace_measure_cost(sn_trace *t)
                 .t0 = t0, .t1 = sn_ticks(), .index = i, .run = 1, .kind = SN_TRACE_STEP};
             sn_trace_push(&scratch, &rec);
         }
-        ns[batch] = (double)(sn_now_ns() - begin) / RECORDS;
+        ns[batch] = (double)(sn_now_ns() - begin) / (double)RECORDS;
     }
     /* The median: the first batches warm up, and an interruption spoils some. */
     qsort(ns, BATCHES, sizeof *ns, compare_doubles);

@@ -35,7 +35,7 @@ static double in_one(size_t length, size_t shortest, double z)
     const double end = log((1 - from) / from);
     double sum = 0;
     for (int i = 0; i <= PARTS; i++) {
-        const double x = 1 / (1 + exp(-end * i / PARTS));
+        const double x = 1 / (1 + exp(-end * i / (double)PARTS));
         const double weight = i == 0 || i == PARTS ? 1 : i % 2 ? 4 : 2;
         sum += weight * in_steps(z / sqrt(n * x * (1 - x)));
     }

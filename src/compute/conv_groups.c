@@ -134,7 +134,7 @@ static double plane_cost(const int64_t *w, int rank)
 {
     enum { ROWS = 4, LARGEST = 7 };
     const double kh = rank > 3 ? (double)w[rank - 2] : 1, kw = (double)w[rank - 1];
-    const double picked = (kh + ROWS - 1) / (kh * kw * ROWS);
+    const double picked = (kh + (double)ROWS - 1) / (kh * kw * (double)ROWS);
     const bool slides = kh == kw && w[rank - 1] % 2 == 1 && w[rank - 1] <= LARGEST;
     return slides ? 1.3 * (1 + 2.5 * picked * picked) : 4;
 }

@@ -92,8 +92,8 @@ static void plan_split(sn_conv_plan *p, int64_t outer, int64_t row_in_bytes, int
         (double)weight_bytes + 4.0 * (double)d->n *
                                    ((double)d->c * (double)(d->in[0] * d->in[1] * d->in[2]) +
                                     (double)d->oc * (double)(d->out[0] * d->out[1] * d->out[2]));
-    const double work = fmax((double)p->flops, moved * FLOPS_A_BYTE);
-    const int64_t by_flops = sn_max((int64_t)fmin(work / TASK_FLOPS + 0.5, 1e6), 1);
+    const double work = fmax((double)p->flops, moved * (double)FLOPS_A_BYTE);
+    const int64_t by_flops = sn_max((int64_t)fmin(work / (double)TASK_FLOPS + 0.5, 1e6), 1);
     const int64_t wanted = sn_task_count(by_flops, p->threads, TASKS_PER_THREAD);
     const int64_t others = sn_max(outer * p->chunks, 1);
     if (others * sn_ceil_div(units, seg) < wanted)

@@ -59,9 +59,9 @@ static bool pays_at(const sn_conv_sparse_case *c, const int64_t *out)
     const double rate = c->tiles ? 230 : c->plain ? 20 : winograd ? 75 : 29;
     const double lanes = c->tiles || c->plain ? oc : 16 * ceil(oc / 16); /* some of them empty */
     const double products = pixels * lanes * k / rate;
-    const double weights = (oc * k * 4 > SN_SPARSE_FAR_BYTES ? 0.3 : 0.085) * oc * k;
-    return pixels >= LEAST_PIXELS &&
-           START_CYCLES + sparse < margin * (products > weights ? products : weights);
+    const double weights = (oc * k * 4 > (double)SN_SPARSE_FAR_BYTES ? 0.3 : 0.085) * oc * k;
+    return pixels >= (double)LEAST_PIXELS &&
+           (double)START_CYCLES + sparse < margin * (products > weights ? products : weights);
 }
 
 bool sn_conv_sparse_pays(const sn_conv_sparse_case *c)

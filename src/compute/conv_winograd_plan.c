@@ -152,7 +152,7 @@ int sn_conv_winograd_pick(const sn_conv_plan *p, size_t l2_bytes)
         const double group =
             (double)w.segs * filter_cycles(&w, m) + (double)patches_of(&w.d) * patch_cycles(&w, m);
         const double cycles =
-            (double)b->groups * group + (double)w.panel_bytes / SPACE_BYTES_A_CYCLE;
+            (double)b->groups * group + (double)w.panel_bytes / (double)SPACE_BYTES_A_CYCLE;
         if (cycles < least) {
             least = cycles;
             best = m;

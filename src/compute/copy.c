@@ -178,6 +178,15 @@ DEFINE_LOOPS(16)
 /* 4-byte elements, the common case: 4x4 blocks in vector registers, rims one by one. */
 typedef uint32_t u32x4 __attribute__((vector_size(16)));
 
+#ifdef __has_builtin
+#if __has_builtin(__builtin_shufflevector)
+#define SHUFFLE(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+#endif
+#endif
+#ifndef SHUFFLE /* gcc before 12 */
+#define SHUFFLE(a, b, i, j, k, l) __builtin_shuffle(a, b, (u32x4){i, j, k, l})
+#endif
+
 static void block_4(char *d, const char *s, ptrdiff_t md, ptrdiff_t ns)
 {
     u32x4 a, b, c, e;
@@ -185,14 +194,10 @@ static void block_4(char *d, const char *s, ptrdiff_t md, ptrdiff_t ns)
     memcpy(&b, s + ns, 16);
     memcpy(&c, s + 2 * ns, 16);
     memcpy(&e, s + 3 * ns, 16);
-    u32x4 ab0 = __builtin_shufflevector(a, b, 0, 4, 1, 5),
-          ab1 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-    u32x4 ce0 = __builtin_shufflevector(c, e, 0, 4, 1, 5),
-          ce1 = __builtin_shufflevector(c, e, 2, 6, 3, 7);
-    u32x4 r0 = __builtin_shufflevector(ab0, ce0, 0, 1, 4, 5),
-          r1 = __builtin_shufflevector(ab0, ce0, 2, 3, 6, 7);
-    u32x4 r2 = __builtin_shufflevector(ab1, ce1, 0, 1, 4, 5),
-          r3 = __builtin_shufflevector(ab1, ce1, 2, 3, 6, 7);
+    u32x4 ab0 = SHUFFLE(a, b, 0, 4, 1, 5), ab1 = SHUFFLE(a, b, 2, 6, 3, 7);
+    u32x4 ce0 = SHUFFLE(c, e, 0, 4, 1, 5), ce1 = SHUFFLE(c, e, 2, 6, 3, 7);
+    u32x4 r0 = SHUFFLE(ab0, ce0, 0, 1, 4, 5), r1 = SHUFFLE(ab0, ce0, 2, 3, 6, 7);
+    u32x4 r2 = SHUFFLE(ab1, ce1, 0, 1, 4, 5), r3 = SHUFFLE(ab1, ce1, 2, 3, 6, 7);
     memcpy(d, &r0, 16);
     memcpy(d + md, &r1, 16);
     memcpy(d + 2 * md, &r2, 16);

@@ -308,7 +308,7 @@ static void pack_halves(const sn_packing *p, void *dst, const void *src, size_t 
     bool larger = true;
     for (int64_t q = 0; q < n; q++) { /* a guess: weights are read once, most often */
         gather_step(p, &m, from, 0, first + q * m.block, some);
-        top[q] = fminf(GUESS * k->f32_rowabs(some, N), FLT_MAX);
+        top[q] = fminf((float)GUESS * k->f32_rowabs(some, N), FLT_MAX);
     }
     for (int pass = 0; pass < 2 && larger; pass++) {
         for (int64_t q = 0; q < n; q++) {

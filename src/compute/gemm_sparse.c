@@ -36,28 +36,29 @@ static double dense_cycles(double rows, double n, double k, bool tiles)
     const double products = rows * n * k / (tiles ? 230 : 31);
     const double bytes = n * k * (tiles ? 2 : 4);
     const double far = tiles ? 0.11 : 0.3, near = tiles ? 0.04 : 0.085;
-    const double weights = (bytes > SN_SPARSE_FAR_BYTES ? far : near) * n * k;
+    const double weights = (bytes > (double)SN_SPARSE_FAR_BYTES ? far : near) * n * k;
     return products > weights ? products : weights;
 }
 
 static double sparse_cycles(double rows, double n, double k, double entries, bool single)
 {
-    if (rows <= SN_SPARSE_ROWS)
-        return START_CYCLES + entries * (single ? 1.3 + rows : 1 + 0.5 * rows);
+    if (rows <= (double)SN_SPARSE_ROWS)
+        return (double)START_CYCLES + entries * (single ? 1.3 + rows : 1 + 0.5 * rows);
     const double vectors = ceil(rows / 16);
     const double turned = 0.5 * rows * k + 0.4 * rows * n;
     const double block = vectors > 1 ? 2.7 * vectors : 3.4;
     const double entry = single ? 1 + 1.5 * vectors : block;
-    return START_CYCLES + turned + entry * entries;
+    return (double)START_CYCLES + turned + entry * entries;
 }
 
 /* Of pairs of k × 16 columns. */
 static double sparse_tiles_cycles(double rows, double n, double k, double entries)
 {
-    const double panels = ceil(n / SN_ROWS_TILE), tiles = entries / SN_ROWS_TILE + panels / 2;
+    const double panels = ceil(n / (double)SN_ROWS_TILE),
+                 tiles = entries / (double)SN_ROWS_TILE + panels / 2;
     const double weights = 4 * entries; /* they come from far, too */
-    const double work = ceil(rows / SN_ROWS_TILE) * (70 * tiles + 40 * panels);
-    return START_CYCLES + (work > weights ? work : weights) + rows * (0.25 * k + 0.35 * n);
+    const double work = ceil(rows / (double)SN_ROWS_TILE) * (70 * tiles + 40 * panels);
+    return (double)START_CYCLES + (work > weights ? work : weights) + rows * (0.25 * k + 0.35 * n);
 }
 
 bool sn_gemm_sparse_pays(const sn_gemm_sparse_case *c)

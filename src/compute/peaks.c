@@ -35,7 +35,7 @@ typedef struct job {
 sn_peak_kernel sn_peaks_kernel(sn_arithmetic a, const sn_kernels *k)
 {
     enum { HALF = 2 }; /* bytes of a bf16 */
-    const double bytes = SN_ROWS_STEP, tile = (double)SN_ROWS_WEIGHTS * SN_ROWS_TILE;
+    const double bytes = SN_ROWS_STEP, tile = (double)SN_ROWS_WEIGHTS * (double)SN_ROWS_TILE;
     const struct {
         sn_arithmetic arithmetic;
         sn_product_peak_fn *plain;
@@ -43,22 +43,23 @@ sn_peak_kernel sn_peaks_kernel(sn_arithmetic a, const sn_kernels *k)
     } all[] = {
         /* products of f16 have the rate of bf16, or are three of them */
         {SN_ARITH_I8, sn_i8_peak_ref, {k->i8_peak, k->i8_peak_name, bytes}},
-        {SN_ARITH_BF16, sn_bf16_peak_ref, {k->bf16_peak, k->bf16_peak_name, bytes / HALF}},
+        {SN_ARITH_BF16, sn_bf16_peak_ref, {k->bf16_peak, k->bf16_peak_name, bytes / (double)HALF}},
         {SN_ARITH_I8_TILES, sn_i8_tile_peak_ref, {k->i8_tile_peak, k->i8_tile_peak_name, tile}},
         {SN_ARITH_BF16_TILES,
          sn_bf16_tile_peak_ref,
-         {k->bf16_tile_peak, k->bf16_tile_peak_name, tile / HALF}},
+         {k->bf16_tile_peak, k->bf16_tile_peak_name, tile / (double)HALF}},
         {SN_ARITH_F16_TILES,
          NULL,
          {k->f16_rows == sn_f16_rows_ref ? NULL : k->bf16_tile_peak, k->bf16_tile_peak_name,
-          tile / HALF}},
+          tile / (double)HALF}},
         {SN_ARITH_F32_SPLIT,
          NULL,
          {k->f16_rows == sn_f16_rows_ref ? NULL : k->bf16_tile_peak, k->bf16_tile_peak_name,
-          tile / HALF / SN_SPLIT_STEPS}},
+          tile / (double)HALF / (double)SN_SPLIT_STEPS}},
         {SN_ARITH_F16_SPLIT,
          sn_bf16_tile_peak_ref,
-         {k->bf16_tile_peak, k->bf16_tile_peak_name, tile / HALF / SN_SPLIT_STEPS}}};
+         {k->bf16_tile_peak, k->bf16_tile_peak_name,
+          tile / (double)HALF / (double)SN_SPLIT_STEPS}}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].arithmetic == a && all[i].kernel.fn != all[i].plain)
             return all[i].kernel;

@@ -69,26 +69,27 @@ static sn_q8_weights weights_of(const sn_conv_desc *c, int64_t panel)
 static double sparse_cycles(double rows, double n, double k, double entries, const sn_geometry *g)
 {
     const double groups = entries / 4 + 3 * n / 32;
-    if (rows <= FEW)
-        return START_CYCLES + 7 * rows * groups;
-    return START_CYCLES + 16 * groups * ceil(rows / (g->block * g->pixels[0])) +
+    if (rows <= (double)FEW)
+        return (double)START_CYCLES + 7 * rows * groups;
+    return (double)START_CYCLES + 16 * groups * ceil(rows / (g->block * g->pixels[0])) +
            0.3 * rows * (n + k);
 }
 
 static double sparse_tiles_cycles(double rows, double n, double k, double entries)
 {
-    const double panels = ceil(n / SN_ROWS_TILE), tiles = entries / SN_ROWS_TILE + panels / 2;
+    const double panels = ceil(n / (double)SN_ROWS_TILE),
+                 tiles = entries / (double)SN_ROWS_TILE + panels / 2;
     const double weights = 8 * entries; /* they come from far, too */
-    const double work = ceil(rows / SN_ROWS_TILE) * (60 * tiles + 40 * panels);
-    return START_CYCLES + (work > weights ? work : weights) + rows * (0.1 * k + 0.4 * n);
+    const double work = ceil(rows / (double)SN_ROWS_TILE) * (60 * tiles + 40 * panels);
+    return (double)START_CYCLES + (work > weights ? work : weights) + rows * (0.1 * k + 0.4 * n);
 }
 
 static double dense_cycles(double rows, double n, double k, double speed)
 {
-    const bool tiles = speed > FAST;
+    const bool tiles = speed > (double)FAST;
     const double products = rows * n * k / (tiles ? 550 : 26 * speed);
     const double far = tiles ? 0.045 : 0.075, near = tiles ? 0.02 : 0.025;
-    const double weights = (n * k > SN_SPARSE_FAR_BYTES ? far : near) * n * k;
+    const double weights = (n * k > (double)SN_SPARSE_FAR_BYTES ? far : near) * n * k;
     return products > weights ? products : weights;
 }
 
@@ -106,7 +107,7 @@ bool sn_q8_sparse_pays(const sn_q8_sparse_case *c, uint32_t cpu_flags)
     for (size_t i = 0; i < sizeof dense / sizeof *dense; i++)
         speed = dense[i] > speed ? dense[i] : speed;
     if (c->rows == 0 || c->n <= 0 || c->k <= 0 || c->k > SN_Q8_PART ||
-        (c->tiles && kernels->u8_sparse16_geometry.speed < FAST))
+        (c->tiles && kernels->u8_sparse16_geometry.speed < (float)FAST))
         return false;
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
         const double rows = (double)(c->rows > 0 ? c->rows : usual[i]);

@@ -33,7 +33,7 @@ static inline int64_t sn_tile_pick_blocks(const sn_geometry *g, int64_t pixels, 
     for (int64_t q = 1; q <= sn_min(SN_TILE_MAX_BLOCKS, out_blocks); q++) {
         const int64_t chunks = sn_ceil_div(out_blocks, q), small = out_blocks / chunks;
         const int64_t larger = out_blocks % chunks; /* chunks with one block more */
-        double cycles = (double)chunks * CHUNK_START;
+        double cycles = (double)chunks * (double)CHUNK_START;
         cycles += (double)((chunks - larger) * runs) * sn_tile_run_cycles(g, pixels, small, far);
         if (larger > 0)
             cycles += (double)(larger * runs) * sn_tile_run_cycles(g, pixels, small + 1, far);

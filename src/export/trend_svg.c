@@ -113,14 +113,14 @@ typedef struct panel {
 
 static double x_of(const panel *p, double position)
 {
-    return LEFT + (position + 0.5) / (double)p->t->n_points * (RIGHT - LEFT);
+    return (double)LEFT + (position + 0.5) / (double)p->t->n_points * (RIGHT - LEFT);
 }
 
 /* Inside of the plot, whatever the value. */
 static double y_of(const panel *p, double v)
 {
     const double share = (v - p->low) / (p->high - p->low);
-    return p->top + PLOT * (1 - fmin(fmax(share, 0), 1));
+    return p->top + (double)PLOT * (1 - fmin(fmax(share, 0), 1));
 }
 
 static void put_coordinate(sn_writer *w, const char *name, double v)
@@ -243,11 +243,13 @@ static void put_places(const panel *p)
         const size_t i = places > 1 ? k * (n - 1) / (places - 1) : 0;
         const sn_trend_point *point = &p->t->points[i];
         const char *anchor = k == 0 ? "start" : k + 1 == places ? "end" : "middle";
-        const double x = k == 0 ? LEFT : k + 1 == places ? RIGHT : x_of(p, (double)i);
-        open_text(p->w, "faint", anchor, x, p->top + PLOT + 17);
+        const double x = k == 0            ? (double)LEFT
+                         : k + 1 == places ? (double)RIGHT
+                                           : x_of(p, (double)i);
+        open_text(p->w, "faint", anchor, x, p->top + (double)PLOT + 17);
         put_date(p->w, point->at_unix_ms);
         sn_put(p->w, "</text>\n");
-        open_text(p->w, "faint", anchor, x, p->top + PLOT + 32);
+        open_text(p->w, "faint", anchor, x, p->top + (double)PLOT + 32);
         if (point->commit && *point->commit) {
             put_commit(p->w, point->commit);
         } else {
@@ -280,9 +282,9 @@ static void put_stretches(const panel *p)
         const double x1 = x_of(p, (double)from - 0.5) + 4, x2 = x_of(p, (double)to - 0.5) - 4;
         if (x2 - x1 < CHAR * LEAST)
             continue;
-        put_line(p->w, "grid", x1, p->top + PLOT + 40, x2, p->top + PLOT + 40);
-        open_text(p->w, "ink", "middle", (x1 + x2) / 2, p->top + PLOT + 54);
-        put_most_words(p->w, which_of(p->t, from), (size_t)((x2 - x1) / CHAR));
+        put_line(p->w, "grid", x1, p->top + (double)PLOT + 40, x2, p->top + (double)PLOT + 40);
+        open_text(p->w, "ink", "middle", (x1 + x2) / 2, p->top + (double)PLOT + 54);
+        put_most_words(p->w, which_of(p->t, from), (size_t)((x2 - x1) / (double)CHAR));
         sn_put(p->w, "</text>\n");
     }
 }
@@ -395,22 +397,22 @@ static void put_points(const panel *p)
 static double label_y_of(const panel *p, const sn_trend_level *level, double x1, double x2)
 {
     enum { ASCENT = 10, GAP = 5, FARTHEST = 34 };
-    const double line = y_of(p, level->value), bottom = p->top + PLOT;
+    const double line = y_of(p, level->value), bottom = p->top + (double)PLOT;
     double above = line, below = line; /* edges of what is there */
     for (size_t i = level->from; i < level->to; i++) {
         const double x = x_of(p, (double)i), value = p->t->points[i].value;
         if (x < x1 || x > x2 || !is_shown(value) || value < p->low || value > p->high)
             continue;
         const double y = y_of(p, value);
-        if (y < line && line - y < FARTHEST)
+        if (y < line && line - y < (double)FARTHEST)
             above = fmin(above, y - 3);
-        else if (y > line && y - line < FARTHEST)
+        else if (y > line && y - line < (double)FARTHEST)
             below = fmax(below, y + 3);
     }
-    const bool room_above = above - GAP - ASCENT >= p->top,
-               room_below = below + GAP + ASCENT <= bottom;
+    const bool room_above = above - (double)GAP - (double)ASCENT >= p->top,
+               room_below = below + (double)GAP + (double)ASCENT <= bottom;
     const bool up = room_above && (!room_below || line - above <= below - line);
-    return up ? above - GAP : fmin(below + GAP + ASCENT, bottom - 2);
+    return up ? above - (double)GAP : fmin(below + (double)GAP + (double)ASCENT, bottom - 2);
 }
 
 static void put_levels(const panel *p)
@@ -423,11 +425,12 @@ static void put_levels(const panel *p)
         const double x1 = x_of(p, (double)level->from - 0.5), x2 = x_of(p, (double)level->to - 0.5);
         const bool last = level->to == p->t->n_points;
         put_line(p->w, "level", x1, y_of(p, level->value), x2, y_of(p, level->value));
-        if (last || x2 - x1 > LABEL) {
+        if (last || x2 - x1 > (double)LABEL) {
             const double middle = (x1 + x2) / 2;
             open_text(p->w, "ink mark", last ? "start" : "middle", last ? RIGHT + 8 : middle,
                       last ? y_of(p, level->value) + 4
-                           : label_y_of(p, level, middle - LABEL / 2.0, middle + LABEL / 2.0));
+                           : label_y_of(p, level, middle - (double)LABEL / 2.0,
+                                        middle + (double)LABEL / 2.0));
             put_value(p, level->value, 1);
             sn_put(p->w, "</text>\n");
         }
@@ -455,12 +458,12 @@ static void put_changes(const panel *p)
         const char *side = !known ? "ink" : point->ratio > 1 ? "bad" : "good";
         char class[16] = "cut ";
         const double x = x_of(p, (double)i - 0.5);
-        put_line(p->w, strcat(class, side), x, p->top - 4, x, p->top + PLOT);
+        put_line(p->w, strcat(class, side), x, p->top - 4, x, p->top + (double)PLOT);
         const double middle = fmin(fmax(x, LEFT + LABEL / 2), RIGHT - LABEL / 2);
         for (int row = 0; row < ROWS; row++) {
-            if (middle - LABEL / 2.0 < used[row])
+            if (middle - (double)LABEL / 2.0 < used[row])
                 continue;
-            used[row] = middle + LABEL / 2.0;
+            used[row] = middle + (double)LABEL / 2.0;
             char label[16] = "mark ";
             open_text(p->w, strcat(label, side), "middle", middle, p->top - 10 - 15 * row);
             if (known)
@@ -475,7 +478,7 @@ static void put_changes(const panel *p)
 
 static void put_panel(sn_writer *w, const sn_trend *t, double top)
 {
-    panel p = {.w = w, .t = t, .top = top + HEAD + BAND};
+    panel p = {.w = w, .t = t, .top = top + (double)HEAD + (double)BAND};
     open_text(w, "ink title", "start", MARGIN, top + 24);
     put_words(w, t->title && *t->title ? t->title : "Trend");
     sn_put(w, "</text>\n");

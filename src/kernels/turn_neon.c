@@ -21,7 +21,8 @@ SN_INLINE vb vb_high(vb a, vb b)
 }
 SN_INLINE void vb_store3(uint8_t *p, vb a, vb b, vb c)
 {
-    vst3q_u8(p, (uint8x16x3_t){{a, b, c}});
+    const uint8x16x3_t three = {{a, b, c}};
+    vst3q_u8(p, three); /* a macro in clang, to which a literal's commas would be arguments */
 }
 SN_INLINE void vb_load3(vb v[3], const uint8_t *p)
 {

@@ -38,7 +38,7 @@ static bool has_odd_truth(const sn_tensor_source *s)
 static sonde_status read_source(sn_onnx_reader *r, sn_tensor_source *s, bool misaligned,
                                 const sn_tensor **out)
 {
-    sn_tensor *t;
+    sn_tensor *t = NULL;
     SN_TRY(new_tensor(r, s->dtype, s->rank, s->dims, s->bytes, &t));
     bool view = sn_tensor_source_is_view(s);
     if (view && s->dtype == SONDE_DTYPE_BOOL)
@@ -212,7 +212,7 @@ sonde_status sn_read_sparse(sn_onnx_reader *r, sn_wire w, const char *what, cons
     sn_tensor_source v;
     int64_t count;
     size_t bytes, file_bytes = sn_wire_bytes(&w);
-    sn_tensor *dense;
+    sn_tensor *dense = NULL;
     const sn_tensor *values, *indices = NULL;
     SN_TRY(sparse_fields(r, w, what, &p));
     SN_TRY(sn_tensor_source_open(&v, p.values, what, r->err));

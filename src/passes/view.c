@@ -270,7 +270,8 @@ static bool split(const sn_node *n, const sn_value *out, int source_rank, sn_vie
 static bool slice(const sn_node *n, const sn_type *in, const sn_type *out, int source_rank,
                   sn_view *v)
 {
-    int64_t r0[SN_MAX_RANK], r1[SN_MAX_RANK], r2[SN_MAX_RANK], n_starts, n_axes = 0, n_steps = 0;
+    int64_t r0[SN_MAX_RANK], r1[SN_MAX_RANK], r2[SN_MAX_RANK];
+    int64_t n_starts = 0, n_axes = 0, n_steps = 0;
     const sn_dim *starts = known_ints(input(n, 1), r0, &n_starts);
     const sn_dim *axes = known_ints(input(n, 3), r1, &n_axes);
     const sn_dim *steps = known_ints(input(n, 4), r2, &n_steps);

@@ -13,7 +13,7 @@
 
 /* Goes up when the file or a packed format changes its meaning. */
 static const char format_version[] = "sonde weights 3, " SONDE_VERSION_TEXT;
-static const char magic[8] = "SNWEIGHT";
+static const char magic[8] = {'S', 'N', 'W', 'E', 'I', 'G', 'H', 'T'};
 
 enum { PART = 1 << 20 }; /* bytes of the store under one checksum */
 

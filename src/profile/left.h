@@ -29,9 +29,9 @@ extern const double sn_left_quantiles[SN_LEFT_POINTS];
 size_t sn_left_samples(const sn_prof_left_step *s, double *to);
 static inline size_t sn_left_count(const sn_prof_left_step *s)
 {
-    return s->calls < 1                      ? 0
-           : s->calls < SN_LEFT_MOST_SAMPLES ? (size_t)s->calls
-                                             : SN_LEFT_MOST_SAMPLES;
+    return s->calls < 1                              ? 0
+           : s->calls < (double)SN_LEFT_MOST_SAMPLES ? (size_t)s->calls
+                                                     : SN_LEFT_MOST_SAMPLES;
 }
 /* What was left out of this row, or NULL. `step`: SN_LEFT_MEMORY and SN_LEFT_OTHER, too. They stand
  * in order of these numbers. */

@@ -70,7 +70,7 @@ static sonde_status add_range(const calibration *c, statistics *s, const float *
 static void add_bins(statistics *s, const float *x, int64_t n)
 {
     const double width = s->high - s->low;
-    const double scale = width > 0 ? SN_Q_BINS / width : 0;
+    const double scale = width > 0 ? (double)SN_Q_BINS / width : 0;
     for (int64_t i = 0; i < n; i++) {
         const int64_t k = (int64_t)(((double)x[i] - s->low) * scale);
         s->bins[k < 0 ? 0 : k >= SN_Q_BINS ? SN_Q_BINS - 1 : k]++;

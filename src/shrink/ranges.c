@@ -99,7 +99,7 @@ static void search(const histogram *h, double (*cost)(const histogram *, double,
     const double min = *low, max = *high, most = fmax(-min, max);
     double best = INFINITY;
     for (int k = CANDIDATES; k > 0; k--) {
-        const double t = most * (0.125 + 0.875 * k / CANDIDATES);
+        const double t = most * (0.125 + 0.875 * k / (double)CANDIDATES);
         const double a = fmax(min, -t), b = fmin(max, t);
         const double c = cost(h, a, b);
         if (c < best) {
@@ -113,7 +113,7 @@ static void search(const histogram *h, double (*cost)(const histogram *, double,
 void sn_q_choose_range(sonde_calibration method, double percent, const uint64_t *bins, double low,
                        double high, float *chosen_low, float *chosen_high)
 {
-    histogram h = {.bins = bins, .low = low, .width = (high - low) / SN_Q_BINS};
+    histogram h = {.bins = bins, .low = low, .width = (high - low) / (double)SN_Q_BINS};
     double a = fmin(low, 0), b = fmax(high, 0);
     for (int i = 0; bins && i < SN_Q_BINS; i++)
         h.total += bins[i];

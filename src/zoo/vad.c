@@ -29,7 +29,7 @@ static sn_value *features(sn_builder *b, const vad *v, sn_value *x)
     sn_value *filters =
         sn_b_op(b, path, "MelWeightMatrix",
                 SN_IN(sn_blk_int(b, path, v->mels), frame, sn_blk_int(b, path, RATE),
-                      sn_b_scalar(b, path, 0.0f), sn_b_scalar(b, path, RATE / 2.0f)),
+                      sn_b_scalar(b, path, 0.0f), sn_b_scalar(b, path, (float)RATE / 2.0f)),
                 SN_NO_ATTRS);
     sn_value *signal = sn_blk_axis(b, path, "Unsqueeze", x, -1);
     x = sn_b_op(b, path, "STFT", SN_IN(signal, sn_blk_int(b, path, v->hop), window, frame),

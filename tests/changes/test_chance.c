@@ -55,7 +55,7 @@ TEST(chance_in_one_stretch_is_that_of_simulated_ones)
         int above = 0;
         for (int t = 0; t < TRIES; t++)
             above += largest_of_one(lengths[i], 5) > limit;
-        CHECK_MSG(above > TRIES * 0.04 && above < TRIES * 0.055,
+        CHECK_MSG(above > (double)TRIES * 0.04 && above < (double)TRIES * 0.055,
                   "%zu values: %d of %d are above %.3f, expected 5 %%", lengths[i], above, TRIES,
                   limit);
     }

@@ -17,7 +17,7 @@ static double mean_of(const double *x)
     double sum = 0;
     for (int i = 0; i < N; i++)
         sum += x[i];
-    return sum / N;
+    return sum / (double)N;
 }
 
 TEST(a_seed_gives_the_same_numbers_and_another_seed_others)
@@ -40,7 +40,7 @@ TEST(uniform_and_normal_numbers_have_their_moments)
     for (int i = 0; i < N; i++)
         squares += (a[i] - 3) * (a[i] - 3);
     CHECK_MSG(fabs(mean_of(a) - 3) < 0.02, "mean %g", mean_of(a));
-    CHECK_MSG(fabs(squares / N - 0.25) < 0.02, "variance %g", squares / N);
+    CHECK_MSG(fabs(squares / (double)N - 0.25) < 0.02, "variance %g", squares / (double)N);
 }
 
 TEST(choices_follow_their_probabilities)

@@ -392,7 +392,7 @@ TEST(attention_uses_the_room_of_its_projection_afterwards)
     float *w = node_room(&c, 1, SONDE_DTYPE_F32, SHAPE(DEPTH, 3 * SIZE));
     float *bias = node_room(&c, 2, SONDE_DTYPE_F32, SHAPE(3 * SIZE));
     for (int i = 0; i < ROWS * DEPTH; i++)
-        x[i] = 1.0f / DEPTH;
+        x[i] = 1.0f / (float)DEPTH;
     for (int i = 0; i < DEPTH * 3 * SIZE; i++)
         w[i] = 2.0f;
     for (int i = 0; i < 3 * SIZE; i++)

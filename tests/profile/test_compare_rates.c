@@ -163,7 +163,7 @@ static void draw_machine(const kind *k, double *level)
     for (int i = 0; i < RUNS; i++) {
         if (noise_uniform() < 0.1) /* every ten runs or so it may change */
             clock = noise_uniform() < k->slow ? 1.5 : 1;
-        level[i] = clock * (1 + end * i / RUNS);
+        level[i] = clock * (1 + end * i / (double)RUNS);
     }
 }
 

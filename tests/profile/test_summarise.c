@@ -424,8 +424,8 @@ TEST(a_million_spans_add_up)
     sn_prof_summary s;
     CHECK_OK(sn_profile_summarise(p, SN_BY_NODE, &s, &err));
     CHECK_EQ(s.rows.n, STEPS + 2);
-    CHECK_NEAR(s.wall_ns.mean, 20.0 * STEPS);
-    CHECK_NEAR(sum(&s), 20.0 * STEPS);
+    CHECK_NEAR(s.wall_ns.mean, 20.0 * (double)STEPS);
+    CHECK_NEAR(sum(&s), 20.0 * (double)STEPS);
     sn_prof_summary_free(&s);
     sn_profile_free(p);
     CHECK_EQ(m.live, 0);

@@ -157,7 +157,7 @@ static bool fits(search *s)
 
 static bool may_go_on(const search *s)
 {
-    return s->tries < MOST_TRIES && now_ms() - s->start_ms < MOST_MS && !interrupted();
+    return s->tries < MOST_TRIES && now_ms() - s->start_ms < (double)MOST_MS && !interrupted();
 }
 
 /* ------------------------------------------------------------------ what is tried */

@@ -149,7 +149,7 @@ static sonde_status infer_dict(sn_infer *c)
 static sonde_status run_dict(const sn_step *s, sn_frame *f)
 {
     const dict_params *d = s->params;
-    const sn_tensor *keys, *values;
+    const sn_tensor *keys = NULL, *values = NULL;
     SN_TRY(read_map(s, f, &keys, &values));
     const int64_t n = sn_tensor_count(keys), width = (int64_t)d->map.n;
     if ((keys->dtype == SONDE_DTYPE_STRING) != d->map.strings)
@@ -271,7 +271,7 @@ static sonde_status cast_numbers(const sn_step *s, sn_frame *f, const sn_tensor 
 static sonde_status run_cast(const sn_step *s, sn_frame *f)
 {
     const cast_params *c = s->params;
-    const sn_tensor *keys, *values;
+    const sn_tensor *keys = NULL, *values = NULL;
     SN_TRY(read_map(s, f, &keys, &values));
     if (keys->dtype != SONDE_DTYPE_I64)
         return sn_run_fail(s, f, "the keys must be i64");

@@ -166,7 +166,7 @@ static int physical(const sn_fact *f, int64_t *dims)
 
 sonde_status sn_elt_plan_make(sn_bind *b, uint32_t first, uint32_t n, sn_elt_plan *plan)
 {
-    int64_t out[SN_MAX_RANK + 1], in[3][SN_MAX_RANK + 1];
+    int64_t out[SN_MAX_RANK + 1] = {0}, in[3][SN_MAX_RANK + 1];
     const int64_t *dims[3] = {0};
     int ranks[3] = {0};
     const sn_fact *y = &b->out[0];

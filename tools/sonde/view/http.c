@@ -236,7 +236,7 @@ static size_t longest_silent(const http_server *s)
     size_t oldest = s->n;
     const double now = now_ms(); /* who has just come may still speak */
     for (size_t i = 0; i < s->n; i++)
-        if (s->all[i]->turn == READING && now - s->all[i]->since_ms >= SILENT_MS &&
+        if (s->all[i]->turn == READING && now - s->all[i]->since_ms >= (double)SILENT_MS &&
             (oldest == s->n || s->all[i]->since_ms < s->all[oldest]->since_ms))
             oldest = i;
     return oldest;

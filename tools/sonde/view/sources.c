@@ -22,7 +22,7 @@ enum { SILENCE_MS = 10000 };  /* a file that nobody wrote to for so long is all 
 
 static double rest_after(double took_ms)
 {
-    return took_ms * REST > LEAST_MS ? took_ms * REST : LEAST_MS;
+    return took_ms * (double)REST > (double)LEAST_MS ? took_ms * (double)REST : (double)LEAST_MS;
 }
 
 static sonde_export_options called(const char *title)
@@ -69,7 +69,7 @@ static void *paint(void *arg)
         if (show_so_far(p->v, p->s))
             break; /* which was said; the end of the run makes the next */
         const double took = now_ms() - start;
-        rest = early ? took * REST : rest_after(took);
+        rest = early ? took * (double)REST : rest_after(took);
     }
     return NULL;
 }
@@ -171,7 +171,7 @@ static bool is_fresh(stamp s)
     clock_gettime(CLOCK_REALTIME, &now);
     const double age_ms = (double)(now.tv_sec - s.written.tv_sec) * 1e3 +
                           (double)(now.tv_nsec - s.written.tv_nsec) / 1e6;
-    return age_ms < SILENCE_MS;
+    return age_ms < (double)SILENCE_MS;
 }
 
 /* A trace without its last record: the note says so. */
@@ -245,7 +245,7 @@ void source_watch_file(watched *w, shown *s)
             w->changed_ms = start;
             if (now.number)
                 read_again(w, s);
-        } else if (w->live && start - w->changed_ms > SILENCE_MS) {
+        } else if (w->live && start - w->changed_ms > (double)SILENCE_MS) {
             w->live = false;
             shown_end(s);
         }
