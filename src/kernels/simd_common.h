@@ -5,8 +5,9 @@
 
 /* A loop of constant length that must become straight code: the arrays it indexes are registers.
  * Sanitizer builds leave it a loop: every access is checked just the same, and clang takes half a
- * minute for all tiles where straight code with its checks took it eight. */
-#if SONDE_FEW_TILES
+ * minute for all tiles where straight code with its checks took it eight. So do builds without
+ * optimisation, where gcc says that it ignores this. */
+#if SONDE_FEW_TILES || !defined(__OPTIMIZE__)
 #define SN_UNROLL
 #define SN_NO_UNROLL
 #elif defined(__clang__)
