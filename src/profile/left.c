@@ -55,8 +55,9 @@ const sn_prof_left_step *sn_left_of(const sn_profile *p, uint32_t step)
         else
             high = mid;
     }
-    const sn_prof_left_step *found = p->left.steps.data + low;
-    return low < p->left.steps.n && found->step == step ? found : NULL;
+    if (low == p->left.steps.n || p->left.steps.data[low].step != step)
+        return NULL;
+    return &p->left.steps.data[low];
 }
 
 static int by_step(const void *a, const void *b)
