@@ -170,6 +170,13 @@ fail:
     return st;
 }
 
+sonde_status sn_session_plan(const sn_session *s, sn_program **plan, sonde_error *err)
+{
+    sn_program_config pc = program_config(s);
+    pc.plan_only = true;
+    return sn_program_get(s->ctx, s->model, &pc, s->pool, NULL, plan, err);
+}
+
 void sn_session_free(sn_session *s)
 {
     if (!s)

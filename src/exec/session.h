@@ -34,6 +34,9 @@ sn_model *sn_session_model(const sn_session *s);
 /* The program of the graph's own inputs and outputs. It lives as long as the session, but may be
  * followed by another one that takes inputs which this one refuses (plan/symbols.h). */
 sn_program *sn_session_program(const sn_session *s);
+/* The same program to look at: with all constants, which the one that runs gives up where they live
+ * on in packed form only. */
+sonde_status sn_session_plan(const sn_session *s, sn_program **plan, sonde_error *err);
 int sn_session_threads(const sn_session *s);
 sn_pool *sn_session_pool(const sn_session *s);
 const sn_seats *sn_session_seats(const sn_session *s); /* NULL: its threads are not bound */

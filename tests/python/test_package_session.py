@@ -726,3 +726,23 @@ def test_sessions_leak_nothing():
     work(100)
     gc.collect()
     assert least_growth_kib(lambda: work(250)) < 250, "a session leaks more than a KiB"
+
+
+def test_a_saved_graph_has_the_weights_that_passes_made(tmp_path):
+    """They live on in packed form only in the session that runs."""
+    rng = np.random.default_rng(4)
+    w, numbers = rng.normal(size=(64, 32, 3, 3)).astype(np.float32), rng.uniform(0.5, 2, (4, 64)).astype(np.float32)
+    nodes = [onnx.helper.make_node("Conv", ["x", "w"], ["c"], pads=[1] * 4),
+             onnx.helper.make_node("BatchNormalization", ["c", *"sbmv"], ["y"])]
+    constants = [onnx.numpy_helper.from_array(a, name) for name, a in zip("wsbmv", (w, *numbers))]
+    infos = [onnx.helper.make_tensor_value_info(name, 1, shape) for name, shape in (("x", [1, 32, 8, 8]), ("y", None))]
+    graph = onnx.helper.make_graph(nodes, "g", infos[:1], infos[1:], constants)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    options = sonde.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "saved.onnx")
+    options.add_session_config_entry("sonde.disabled_passes", "blocked-layout,winograd")
+    session = sonde.InferenceSession(model.SerializeToString(), options)
+    x = {"x": rng.normal(size=(1, 32, 8, 8)).astype(np.float32)}
+    wanted, = session.run(None, x)
+    again, = sonde.InferenceSession(tmp_path / "saved.onnx").run(None, x)
+    np.testing.assert_allclose(again, wanted, rtol=1e-4, atol=1e-4)
