@@ -20,8 +20,8 @@ typedef struct op_count {
 struct sonde_inspection {
     sonde_context *context;
     sonde_model *model;
-    sn_program *program; /* of a session; else NULL */
-    sn_program *whole;   /* the same with all constants, to be saved; NULL: `program` has them */
+    sn_program *program;    /* of a session; else NULL */
+    sonde_session *session; /* that one, for a program with all constants; else NULL */
     sn_arena arena;
     sn_graph *own;           /* a typed copy of the model's graph; else NULL */
     const sn_graph *graph;   /* what is shown */
@@ -247,8 +247,7 @@ void sonde_inspection_release(sonde_inspection *s)
         sn_graph_free(s->own);
     if (s->program)
         sn_program_unref(s->program);
-    if (s->whole)
-        sn_program_unref(s->whole);
+    sonde_session_release(s->session);
     sn_vec_free(&s->nodes, &c->alloc);
     sn_vec_free(&s->operators, &c->alloc);
     sn_arena_free(&s->arena);
@@ -359,8 +358,8 @@ sonde_status sonde_inspect_session(sonde_session *session, const char *const *in
     s->program = sn_program_ref(bound ? bound->program : sn_session_program(session->core));
     s->graph = s->program->graph;
     s->bound = bound;
-    if (st == SONDE_OK && !s->program->plan_only)
-        st = sn_session_plan(session->core, &s->whole, err);
+    s->session = session;
+    atomic_fetch_add_explicit(&session->refs, 1, memory_order_relaxed);
     sonde_inspection *made = NULL;
     st = finish(s, st, &made, err);
     if (made)
@@ -512,8 +511,14 @@ sonde_status sonde_inspection_save_with(const sonde_inspection *inspection, cons
         return save_text(inspection, path, sn_graph_print_dot, err);
     if (has_suffix(path, ".txt"))
         return save_text(inspection, path, sn_graph_print, err);
-    const sn_graph *graph = inspection->whole ? inspection->whole->graph : inspection->graph;
-    return sn_api_save(inspection->model, graph, path, options, NULL, NULL, err);
+    sn_program *whole = NULL;
+    if (inspection->program && !inspection->program->plan_only)
+        SN_TRY(sn_session_plan(inspection->session->core, &whole, err));
+    const sonde_status st = sn_api_save(inspection->model, whole ? whole->graph : inspection->graph,
+                                        path, options, NULL, NULL, err);
+    if (whole)
+        sn_program_unref(whole);
+    return st;
 }
 
 sonde_status sonde_model_save(const sonde_model *model, const char *path, sonde_error *err)

@@ -729,7 +729,7 @@ def test_sessions_leak_nothing():
 
 
 def test_a_saved_graph_has_the_weights_that_passes_made(tmp_path):
-    """They live on in packed form only in the session that runs."""
+    """They live on in packed form only in the session that runs. What is read again may sum in another order."""
     rng = np.random.default_rng(4)
     w, numbers = rng.normal(size=(64, 32, 3, 3)).astype(np.float32), rng.uniform(0.5, 2, (4, 64)).astype(np.float32)
     nodes = [onnx.helper.make_node("Conv", ["x", "w"], ["c"], pads=[1] * 4),
